@@ -55,7 +55,7 @@ GOTEST := $(GO) test -count=1 -vet=all -timeout 20m
 
 # Two rows of parts run side by side: one computes while the other waits for leases, processes and pages.
 .PHONY: test
-test: ## Run the tests, with the race detector (6 minutes).
+test: ## Run the tests, with the race detector (12 minutes on 2 cores).
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
 	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-inside test-outside || code=1; \

@@ -115,7 +115,7 @@ type activity struct {
 	s         *producer.Schedules
 	past      *past.Past
 	auditor   *audit.Auditor
-	instances Instances
+	instances *instances
 	tasks     Tasks
 	summaries summaries
 }

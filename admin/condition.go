@@ -65,13 +65,14 @@ type scene struct {
 	held    []queue.Held
 	running map[string]queue.Held // the longest run of each schedule
 	healths map[string]*producer.Health
+	upTo    time.Time // zero, or when the healths are of; see [producer.Schedules.Healths]
 }
 
 // sceneOf reads a scene for some schedules.
-func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n Instances, names []string) (*scene, error) {
+func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *instances, names []string) (*scene, error) {
 	x := &scene{running: map[string]queue.Held{}}
 	var err error
-	if x.list, err = n.List(ctx); err != nil {
+	if x.list, err = n.registered(ctx); err != nil {
 		return nil, err
 	}
 	if x.held, err = q.Running(ctx); err != nil {
@@ -83,7 +84,7 @@ func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n Insta
 			x.running[name] = h
 		}
 	}
-	if x.healths, err = s.Healths(ctx, names); err != nil {
+	if x.healths, x.upTo, err = s.Healths(ctx, names); err != nil {
 		return nil, err
 	}
 	x.now, err = q.Now(ctx) // last: nothing that was read is later
@@ -102,13 +103,10 @@ func (x *scene) judge(s *producer.Status) Condition {
 	}
 	switch {
 	case s.Retired != nil:
-		c.Health, c.Since, c.Why = Retired, s.Retired.At, "no release that leads declares it"
-		if s.Retired.Release != "" {
-			c.Why = "release " + s.Retired.Release + " does not declare it"
-		}
+		c.Health, c.Since, c.Why = Retired, s.Retired.At, retiredBy(s.Retired.Release)
 		return c
 	case s.Paused:
-		c.Health, c.Since = Paused, x.changed(s)
+		c.Health, c.Since = Paused, s.Changed(x.now)
 		return c
 	case s.Deleted != nil || s.Next.IsZero() && s.Last.IsZero():
 		return c
@@ -117,8 +115,12 @@ func (x *scene) judge(s *producer.Status) Condition {
 	if err != nil {
 		return c // a newer release wrote it
 	}
-	at := beat{x.now, gapAt(grid, x.now), s}
-	for _, f := range []func(*Condition, beat, *producer.Health) bool{x.unhandled, x.hung, failing, x.overdue, x.skipping, stale} {
+	at := beat{x.now, grid.Gap(x.now), s}
+	reasons := []func(*Condition, beat, *producer.Health) bool{x.unhandled, x.hung, failing, x.overdue, x.skipping, stale}
+	if s.Next.IsZero() { // it has ended: only its last runs can be at fault
+		reasons = reasons[1:3]
+	}
+	for _, f := range reasons {
 		if f(&c, at, h) {
 			break
 		}
@@ -126,40 +128,11 @@ func (x *scene) judge(s *producer.Status) Condition {
 	return c
 }
 
-// beat is a schedule at a moment. Gap is the longer of the two times between its slots around it; zero if there are none.
+// beat is a schedule at a moment, and the gap between its slots there.
 type beat struct {
 	now time.Time
 	gap time.Duration
 	*producer.Status
-}
-
-type grid interface {
-	Next(time.Time) time.Time
-	Prev(time.Time) time.Time
-}
-
-// gapAt returns the longer of the times between the last two slots and from the last slot to the next.
-func gapAt(g grid, now time.Time) (gap time.Duration) {
-	last, next := g.Prev(now), g.Next(now)
-	if !last.IsZero() && !next.IsZero() {
-		gap = next.Sub(last)
-	} else if !next.IsZero() {
-		if after := g.Next(next); !after.IsZero() {
-			gap = after.Sub(next)
-		}
-	}
-	if before := g.Prev(last); !last.IsZero() && !before.IsZero() {
-		gap = max(gap, last.Sub(before))
-	}
-	return gap
-}
-
-// changed returns when a schedule was last changed: a revision is at least the clock at that time.
-func (x *scene) changed(s *producer.Status) time.Time {
-	if at := time.UnixMilli(s.Revision).UTC(); s.Revision > 0 && !at.After(x.now) {
-		return at
-	}
-	return time.Time{}
 }
 
 func (x *scene) unhandled(c *Condition, at beat, h *producer.Health) bool {
@@ -230,7 +203,7 @@ func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
 		due = at.Schedule.JitterFor(at.Schedule.Name, at.Last)
 	}
 	switch {
-	case !due.IsZero() && x.now.Sub(due) > lateBy && !runs && h.Noted.Before(at.Last) && !x.changed(at.Status).After(at.Last):
+	case !due.IsZero() && x.now.Sub(due) > lateBy && !runs && h.Noted.Before(at.Last) && !at.Changed(x.now).After(at.Last):
 		c.Health, c.Since = Overdue, due
 		c.Why = "the slot of " + at.Last.UTC().Format(time.RFC3339) + " waits"
 	case h.Missed > 0:
@@ -255,14 +228,9 @@ func (x *scene) skipping(c *Condition, at beat, h *producer.Health) bool {
 }
 
 func stale(c *Condition, at beat, h *producer.Health) bool {
-	since := later(h.Success, at.Anchor)
+	since := later(later(h.Success, at.Anchor), at.Changed(at.now))
 	if at.gap == 0 || at.Schedule.MaxRuns > 0 || since.IsZero() {
 		return false
-	}
-	if at.Revision > 0 {
-		if changed := time.UnixMilli(at.Revision); !changed.After(at.now) {
-			since = later(since, changed)
-		}
 	}
 	if at.now.Sub(since) < staleFromGaps*at.gap+lateBy {
 		return false
@@ -277,4 +245,11 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+func retiredBy(release string) string {
+	if release == "" {
+		return "the release that leads does not declare it"
+	}
+	return "release " + release + " does not declare it"
 }

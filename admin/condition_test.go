@@ -47,10 +47,14 @@ func TestJudge(t *testing.T) {
 		"new": {status: func(s *producer.Status) {
 			s.Anchor, s.Last, s.Next = noon.Add(time.Minute), time.Time{}, noon.Add(time.Minute)
 		}, want: Well},
-		"runs":     {health: with(func(h *producer.Health) { h.Noted = ago(80 * time.Second) }), runs: 20 * time.Second, want: Well},
-		"retired":  {status: func(s *producer.Status) { s.Retired = &producer.Retirement{At: ago(time.Hour), Release: "v2"} }, health: well, want: Retired, since: ago(time.Hour)},
-		"paused":   {status: func(s *producer.Status) { s.Paused = true }, health: well, want: Paused, since: ago(time.Hour)},
-		"typo":     {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
+		"runs":    {health: with(func(h *producer.Health) { h.Noted = ago(80 * time.Second) }), runs: 20 * time.Second, want: Well},
+		"retired": {status: func(s *producer.Status) { s.Retired = &producer.Retirement{At: ago(time.Hour), Release: "v2"} }, health: well, want: Retired, since: ago(time.Hour)},
+		"paused":  {status: func(s *producer.Status) { s.Paused = true }, health: well, want: Paused, since: ago(time.Hour)},
+		"typo":    {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
+		"ended": {
+			status: func(s *producer.Status) { s.Next = time.Time{} },
+			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Well,
+		},
 		"hung":     {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
 		"long":     {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
 		"dead":     {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},

@@ -143,6 +143,15 @@ type instances struct {
 }
 
 func (n *instances) List(ctx context.Context) (InstanceList, error) {
+	out, err := n.registered(ctx)
+	if err == nil {
+		out.LeaderlessSince = n.leaderless(ctx, &out)
+	}
+	return out, err
+}
+
+// registered is List without the time since when no instance leads, for which the events are read.
+func (n *instances) registered(ctx context.Context) (InstanceList, error) {
 	out := InstanceList{Items: []Instance{}}
 	list, err := n.reg.List(ctx)
 	if err != nil {
@@ -161,7 +170,6 @@ func (n *instances) List(ctx context.Context) (InstanceList, error) {
 	if left > 0 {
 		out.PausedUntil = until
 	}
-	out.LeaderlessSince = n.leaderless(ctx, &out)
 	return out, nil
 }
 
@@ -184,11 +192,15 @@ func (n *instances) leaderless(ctx context.Context, list *InstanceList) time.Tim
 		}
 		since = list.Now.Add(list.Items[i].LeaseLeft()) // no instance has found out yet
 	} else {
-		events, err := n.q.Events(ctx, time.Time{}, 10_000)
-		if err != nil {
-			return time.Time{}
+		for _, most := range []int{100, queue.MaxEvents} { // most often it happened lately
+			events, err := n.q.Events(ctx, time.Time{}, most)
+			if err != nil {
+				return time.Time{}
+			}
+			if since = leaderlessIn(events); !since.IsZero() || len(events) < most {
+				break
+			}
 		}
-		since = leaderlessIn(events)
 	}
 	if since.After(list.Now) {
 		return time.Time{}

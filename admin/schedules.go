@@ -97,7 +97,7 @@ type schedules struct {
 	q *queue.Queue
 	s *producer.Schedules
 	p *producer.Producer
-	n Instances
+	n *instances
 }
 
 func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error) {

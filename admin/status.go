@@ -86,6 +86,9 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	if x.list.Leader() == nil {
+		x.list.LeaderlessSince = a.instances.leaderless(ctx, &x.list)
+	}
 	counts, err := a.q.Counts(ctx)
 	if err != nil {
 		return Status{}, err
@@ -93,10 +96,18 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	v := &view{scene: x, Status: Status{Now: x.now.UTC(), Schedules: len(list), Running: counts.Running, Lines: []StatusLine{}}}
 	v.lookAtInstances()
 	v.lookAtSchedules(list)
-	v.lookAtWork(&counts)
+	limited, err := a.q.Limited(ctx, typesOf(&counts))
+	if err != nil {
+		return Status{}, err
+	}
+	v.lookAtWork(&counts, limited)
 	v.lookAtCaps(&counts, a.q.Caps())
+	if !x.upTo.IsZero() {
+		v.Unasked = append(v.Unasked, "the runs since "+x.upTo.UTC().Format(time.RFC3339)+": no leader has noted how they went")
+	}
 	v.ask("the dead tasks", a.lookAtDead(ctx, v, counts.Dead))
 	v.ask("the events", a.lookAtEvents(ctx, v))
+	v.ask("who paused", a.lookForPausers(ctx, v))
 	v.ask("the archive", a.lookAtArchive(ctx, v))
 	v.ask("some schedules, which a newer release wrote", unread)
 	return v.done(), nil
@@ -136,6 +147,6 @@ func (v *view) done() Status {
 			kept = append(kept, l)
 		}
 	}
-	v.More, v.Lines = len(v.Lines)-len(kept), kept
+	v.More, v.Lines = v.More+len(v.Lines)-len(kept), kept
 	return v.Status
 }

@@ -21,9 +21,8 @@ const (
 	pausedTooLong = 24 * time.Hour
 	lately        = 24 * time.Hour
 	nearlyFull    = 0.8
-	mostLanes     = 2000 // see enqueue.lua
-	longestRuns   = 3    // of those that hold the workers, by name
-	mostCauses    = 3    // of dead tasks
+	longestRuns   = 3 // of those that hold the workers, by name
+	mostCauses    = 3 // of dead tasks
 )
 
 // mayWork are the instances that may take tasks now.
@@ -101,8 +100,20 @@ func firstUnpushed(s *producer.Status, now time.Time) time.Time {
 	return first
 }
 
-// lookAtWork looks at the tasks that wait, and at who should run them.
-func (v *view) lookAtWork(n *queue.Counts) {
+// typesOf returns the types of the tasks that are due.
+func typesOf(n *queue.Counts) []string {
+	var types []string
+	for i := range n.Lanes {
+		if n.Lanes[i].Overdue > 0 {
+			types = append(types, n.Lanes[i].Lane.Type)
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
+}
+
+// lookAtWork looks at the tasks that wait, and at who should run them. Limited are the types of which as many run as may.
+func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 	var oldest time.Time
 	may := v.mayWork()
 	idle := map[string]time.Time{}
@@ -132,10 +143,14 @@ func (v *view) lookAtWork(n *queue.Counts) {
 			oldest = l.Head
 		}
 		if late > waitsTooLong && len(may) > 0 {
-			v.add(StatusLine{Bad: true, Kind: KindWaiting, Name: name, Since: l.Head, Text: wording.Count(l.Overdue, "task waits", "tasks wait") + " in the queue " + l.Lane.Queue, Command: "onbeat tasks list --state due --type " + name})
+			text := wording.Count(l.Overdue, "task waits", "tasks wait") + " in the queue " + l.Lane.Queue
+			if limited[name] {
+				text += "; the type has a limit, and some run"
+			}
+			v.add(StatusLine{Bad: !limited[name], Kind: KindWaiting, Name: name, Since: l.Head, Text: text, Command: "onbeat tasks list --state due --type " + name})
 		}
 		for k := range may {
-			if may[k].Running == 0 && late > idleFor && v.list.PausedUntil.IsZero() && v.list.handledBy(&may[k], l.Lane.Queue, name) {
+			if may[k].Running == 0 && late > idleFor && !limited[name] && v.list.PausedUntil.IsZero() && v.list.handledBy(&may[k], l.Lane.Queue, name) {
 				if was, ok := idle[may[k].ID]; !ok || l.Head.Before(was) {
 					idle[may[k].ID] = l.Head
 				}
@@ -164,8 +179,14 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 	}
 	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Workers, strings.Join(names, ", "))
 	v.add(StatusLine{Bad: true, Kind: KindBusy, Since: oldest, Text: text, Command: "onbeat tasks list --state running"})
-	if lead := v.list.Leader(); lead != nil && len(v.list.Items) > len(may) {
-		v.Lines[len(v.Lines)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d instances take work, and consume: all lets each of them", lead.Consume, len(may), len(v.list.Items))
+	ready := 0
+	for i := range v.list.Items {
+		if x := &v.list.Items[i]; x.State == "ready" && x.LeaseLeftMS > 0 && !x.Standby {
+			ready++
+		}
+	}
+	if lead := v.list.Leader(); lead != nil && ready > len(may) {
+		v.Lines[len(v.Lines)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
 	}
 }
 
@@ -175,7 +196,7 @@ func (v *view) lookAtCaps(n *queue.Counts, caps queue.Caps) {
 		n, most int64
 		command string
 	}{
-		{"lanes (a queue, priority and type each)", int64(len(n.Lanes)), mostLanes, "onbeat doctor"},
+		{"lanes (a queue, priority and type each)", int64(len(n.Lanes)), queue.MostLanes, "onbeat doctor"},
 		{"dead tasks", n.Dead, int64(caps.Dead), "onbeat tasks failures"},
 	} {
 		if c.most > 0 && float64(c.n) >= nearlyFull*float64(c.most) {
@@ -215,6 +236,7 @@ const mostStatusEvents = 2000
 func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 	events, err := a.q.Events(ctx, v.now.Add(-lately), mostStatusEvents)
 	said := map[string]*StatusLine{}
+	var retired []string
 	for _, e := range events {
 		line := StatusLine{Since: e.At}
 		switch e.Kind {
@@ -233,6 +255,9 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		case "archive lost":
 			line.Kind, line.Bad, line.Command = KindArchive, true, "onbeat events"
 			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
+		case "schedule retired":
+			retired = append(retired, e.Fields["schedule"])
+			continue
 		default:
 			continue
 		}
@@ -241,7 +266,43 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 			v.add(line)
 		}
 	}
+	if err != nil || len(retired) == 0 {
+		return err
+	}
+	gone, err := a.q.Retired(ctx, retired) // those that have come back are not
+	for name, r := range gone {
+		v.add(StatusLine{Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Command: "onbeat schedules show " + name})
+	}
 	return err
+}
+
+// lookForPausers names those who paused the schedules that are paused for long.
+func (a *activity) lookForPausers(ctx context.Context, v *view) error {
+	paused := map[string]*StatusLine{}
+	since := v.now
+	for i := range v.Lines {
+		if l := &v.Lines[i]; l.Kind == string(Paused) {
+			paused[l.Name] = l
+			since = earlier(since, l.Since)
+		}
+	}
+	if len(paused) == 0 {
+		return nil
+	}
+	events, err := a.q.Events(ctx, since.Add(-time.Second), queue.MaxEvents)
+	for _, e := range events {
+		if l := paused[e.Fields["schedule"]]; l != nil && e.Kind == "schedule paused" && e.Fields["by"] != "" {
+			l.Text = "paused for more than a day by " + e.Fields["by"]
+		}
+	}
+	return err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // archiveBehind is how old the first entry may be that is not archived.

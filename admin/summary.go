@@ -183,11 +183,11 @@ func (t *tally) note(n *history.Note) {
 		t.Lost++
 		t.fail(n)
 	case history.Missed:
-		slots := slotsOf(n)
+		slots := history.SlotsOf(n)
 		t.Missed += slots
 		troubleOf(t.missed, n.Schedule, troubleMissed, n).Slots += slots
 	case history.Skipped:
-		t.Skipped += slotsOf(n)
+		t.Skipped += history.SlotsOf(n)
 	}
 	t.wait(producer.RunOf(n))
 }
@@ -218,14 +218,6 @@ func troubleOf(list map[string]*Trouble, schedule, kind string, n *history.Note)
 		list[schedule] = x
 	}
 	return x
-}
-
-// slotsOf returns how many slots a note is about.
-func slotsOf(n *history.Note) int64 {
-	if n.TaskID == "" {
-		return n.Count
-	}
-	return 1
 }
 
 // measure finds the lags that the summary has.

@@ -21,6 +21,7 @@ var schemas = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[producer.Schedule]():      definitionType,
 	reflect.TypeFor[schedule.Duration]():      reflect.TypeFor[durationSchema](),
 	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
+	reflect.TypeFor[admin.Health]():           reflect.TypeFor[healthSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
 	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
 	reflect.TypeFor[admin.Enqueued]():         reflect.TypeFor[admin.EnqueuedJSON](),
@@ -37,6 +38,7 @@ type (
 	durationSchema  struct{}
 	stateSchema     struct{}
 	actionSchema    struct{}
+	healthSchema    struct{}
 	bulkStateSchema struct{}
 	missedSchema    struct{}
 	overlapSchema   struct{}
@@ -52,6 +54,11 @@ func (durationSchema) Schema(huma.Registry) *huma.Schema {
 // Schema is read by huma.
 func (stateSchema) Schema(huma.Registry) *huma.Schema {
 	return words(task.Due, task.Running, task.Done, task.Dead, admin.Gone)
+}
+
+// Schema is read by huma.
+func (healthSchema) Schema(huma.Registry) *huma.Schema {
+	return words(admin.Unhandled, admin.Hung, admin.Failing, admin.Overdue, admin.Skipping, admin.Stale, admin.Retired, admin.Paused, admin.Well)
 }
 
 // Schema is read by huma.

@@ -204,11 +204,7 @@ func (f *Follower) count(n *history.Note) {
 	if _, fate := f.fates[n.Word]; !fate || n.Schedule == "" {
 		return
 	}
-	slots := int64(1)
-	if n.TaskID == "" {
-		slots = n.Count
-	}
-	f.fates[n.Word] += slots
+	f.fates[n.Word] += history.SlotsOf(n)
 }
 
 // succeed notes a success, of a slot or of a trigger.
@@ -282,38 +278,17 @@ func (s *followed) stale(now time.Time, looked bool, oldest time.Time) (ratio fl
 	if s.s.MaxRuns > 0 || s.success.IsZero() && !looked || !s.measure(now) {
 		return 0, false
 	}
-	since := maxTime(s.success, maxTime(s.last.Anchor, s.changedAt(now)))
+	since := maxTime(s.success, maxTime(s.last.Anchor, changedAt(s.last.Rev, now)))
 	if s.success.IsZero() {
 		since = maxTime(since, oldest)
 	}
 	return max(now.Sub(since).Seconds(), 0) / s.gap.Seconds(), true
 }
 
-// changedAt returns when the schedule was last changed: a revision is at least the clock at that time.
-func (s *followed) changedAt(now time.Time) time.Time {
-	if at := time.UnixMilli(s.last.Rev); at.Before(now) {
-		return at
-	}
-	return time.Time{}
-}
-
-// measure finds the gap between slots, and reports whether a slot is to come. Of the gap that began with the last slot and the one
-// before it, it takes the longer: at the end of a night without slots, the first slot of the morning has not run yet.
+// measure finds the gap between slots, and reports whether a slot is to come.
 func (s *followed) measure(now time.Time) bool {
-	if s.gap > 0 && now.Before(s.until) {
-		return true
-	}
-	last, next := s.upTo(now), s.grid.Next(now)
-	if next.IsZero() {
-		return false
-	}
-	s.until = next
-	if last.IsZero() {
-		last, next = next, s.grid.Next(next)
-	}
-	s.gap = next.Sub(last)
-	if before := s.grid.Prev(last); !before.IsZero() {
-		s.gap = max(s.gap, last.Sub(before))
+	if s.gap == 0 || !now.Before(s.until) {
+		s.gap, s.until = s.grid.Gap(now), s.grid.Next(now)
 	}
 	return s.gap > 0
 }

@@ -66,10 +66,13 @@ func (h *Health) add(n *history.Note) bool {
 		h.Failed++
 		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
 	case history.Skipped:
-		h.Skipped += slotsOf(n)
+		if n.Why != history.ByOverlap {
+			return false // too many wait, or another task has the ID: no run goes on
+		}
+		h.Skipped += history.SlotsOf(n)
 	case history.Missed:
 		h.trouble(n.At)
-		h.Missed, h.MissedAt = h.Missed+slotsOf(n), n.At
+		h.Missed, h.MissedAt = h.Missed+history.SlotsOf(n), n.At
 	default:
 		return false
 	}
@@ -81,14 +84,6 @@ func (h *Health) trouble(at time.Time) {
 	if h.Troubled.IsZero() {
 		h.Troubled = at
 	}
-}
-
-// slotsOf returns how many slots a note is about.
-func slotsOf(n *history.Note) int64 {
-	if n.TaskID == "" {
-		return n.Count
-	}
-	return 1
 }
 
 func (h *Health) encode() string {
@@ -141,13 +136,14 @@ const (
 )
 
 // Healths returns, by name, how the runs of schedules went, as of now: what the leader has noted, and what was noted in the history
-// since. A schedule of which nothing is known is left out.
-func (s *Schedules) Healths(ctx context.Context, names []string) (map[string]*Health, error) {
+// since. A schedule of which nothing is known is left out. UpTo is zero, or the moment up to which it knows, if no leader has noted
+// anything for so long that there is too much to read.
+func (s *Schedules) Healths(ctx context.Context, names []string) (list map[string]*Health, upTo time.Time, err error) {
 	texts, err := s.q.Health(ctx, append([]string{healthPlace}, names...))
 	if err != nil {
-		return nil, err
+		return nil, upTo, err
 	}
-	list := make(map[string]*Health, len(names))
+	list = make(map[string]*Health, len(names))
 	wanted := make(map[string]bool, len(names))
 	for i, name := range names {
 		wanted[name] = true
@@ -158,20 +154,21 @@ func (s *Schedules) Healths(ctx context.Context, names []string) (map[string]*He
 	}
 	notes := 0
 	err = s.q.HistoryAfter(ctx, afterPlace(texts[0]), func(e history.Entry) error {
+		if notes >= healthBehind {
+			return errEnough
+		}
 		for i := range e.Notes {
 			if name := subjectOf(&e.Notes[i]); wanted[name] {
 				addTo(list, name, &e.Notes[i])
 			}
 		}
-		if notes += len(e.Notes); notes >= healthBehind {
-			return errEnough
-		}
+		notes, upTo = notes+len(e.Notes), e.At
 		return nil
 	})
 	if errors.Is(err, errEnough) {
-		err = nil
+		return list, upTo, nil
 	}
-	return list, err
+	return list, time.Time{}, err
 }
 
 // subjectOf returns the schedule that a note is of: also that of a trigger or a backfill.
@@ -199,22 +196,22 @@ func afterPlace(text string) string {
 }
 
 // KeepHealth notes the health of schedules in Redis in every term of the session. It returns nil when the session drains or ends; no
-// failure ends it: what was not noted is in the history, and is noted next time.
+// failure ends it: what was not noted is in the history, and is noted next time. What Redis drops from the history before that is never
+// noted.
 func (s *Schedules) KeepHealth(session interface {
 	Context() context.Context
 	Draining() <-chan struct{}
 	Term() (t task.Term, began time.Time, leads bool)
 }) error {
+	var place *string // up to where the history is noted; nil: to be read
 	for {
 		wait := healthStep
-		if term, _, leads := session.Term(); leads {
-			more, err := s.noteHealth(session.Context(), term)
-			switch {
-			case err != nil:
-				wait = healthAgain
-			case more:
-				wait = 0
-			}
+		if term, _, leads := session.Term(); !leads {
+			place = nil
+		} else if next, more, err := s.noteHealth(session.Context(), term, place); err != nil {
+			place, wait = nil, healthAgain
+		} else if place = &next; more {
+			wait = 0
 		}
 		select {
 		case <-time.After(wait):
@@ -226,24 +223,28 @@ func (s *Schedules) KeepHealth(session interface {
 	}
 }
 
-// noteHealth takes in a part of the history, and notes it. It reports whether there is more.
-func (s *Schedules) noteHealth(ctx context.Context, term task.Term) (more bool, err error) {
-	place, err := s.q.Health(ctx, []string{healthPlace})
-	if err != nil {
-		return false, err
+// noteHealth takes in a part of the history behind a place, and notes it. It returns the next place, and whether there is more.
+func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *string) (next string, more bool, err error) {
+	if place == nil {
+		noted, err := s.q.Health(ctx, []string{healthPlace})
+		if err != nil {
+			return "", false, err
+		}
+		place = &noted[0]
 	}
-	read, last := []history.Entry{}, ""
+	var read []history.Entry
 	notes := 0
-	err = s.q.HistoryAfter(ctx, afterPlace(place[0]), func(e history.Entry) error {
-		read, last = append(read, e), e.ID
+	err = s.q.HistoryAfter(ctx, afterPlace(*place), func(e history.Entry) error {
+		read = append(read, e)
 		if notes += len(e.Notes); notes >= queue.MaxBatch {
 			return errEnough
 		}
 		return nil
 	})
-	if more = errors.Is(err, errEnough); err != nil && !more || last == "" {
-		return false, err
+	if more = errors.Is(err, errEnough); err != nil && !more || len(read) == 0 {
+		return *place, false, err
 	}
+	next = read[len(read)-1].ID
 	names := map[string]bool{}
 	for _, e := range read {
 		for i := range e.Notes {
@@ -253,9 +254,9 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term) (more bool, 
 	delete(names, "")
 	list, err := s.noted(ctx, names)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	c := queue.NoticeChange{Name: healthPlace, Was: place[0], Set: map[string]string{healthPlace: last}}
+	c := queue.NoticeChange{Name: healthPlace, Was: *place, Set: map[string]string{healthPlace: next}}
 	for _, e := range read {
 		for i := range e.Notes {
 			if name := subjectOf(&e.Notes[i]); name != "" && addTo(list, name, &e.Notes[i]) {
@@ -263,7 +264,7 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term) (more bool, 
 			}
 		}
 	}
-	return more, s.q.NoteHealth(ctx, term, c)
+	return next, more, s.q.NoteHealth(ctx, term, c)
 }
 
 // noted reads what is noted of schedules.

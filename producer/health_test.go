@@ -2,6 +2,7 @@ package producer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,20 +24,20 @@ func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
 		w.apply("other", schedule.Every(time.Hour))
 		now := w.now().Truncate(time.Millisecond)
 		lines := []string{
-			"s@1000 done 1 1000", "s@2000 failed 1 2000", "s@2000 dead 2 2100", "s@3000 skipped overlap", "s@4000..8000 missed 5 outage",
+			"s@1000 done 1 1000", "s@2000 failed 1 2000", "s@2000 dead 2 2100", "s@3000 skipped overlap", "s@3100 skipped taken", "s@4000..8000 missed 5 outage",
 			"other@1000 dead 1 1000", "mail done 1 1000", "s!x failed 1 9000", "s@9000 lost 1 9000",
 		}
 		term := w.lead("a", "v1", nil).term
 		for i := range lines {
 			if i%4 == 2 {
-				_, err := w.noteHealth(t.Context(), term)
+				_, _, err := w.noteHealth(t.Context(), term, nil)
 				must(t, err)
 			}
 			w.note(now.Add(time.Duration(i)*time.Millisecond), lines[i])
-			if i == 6 {
+			if i == 7 {
 				term = w.lead("b", "v2", nil).term
 			}
-			got, err := w.Healths(t.Context(), []string{"s", "other", "none"})
+			got, _, err := w.Healths(t.Context(), []string{"s", "other", "none"})
 			must(t, err)
 			want := map[string]*Health{}
 			for k, line := range lines[:i+1] {
@@ -50,13 +51,16 @@ func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
 				t.Fatalf("after %q\n got %v\nwant %v", lines[i], values(got), values(want))
 			}
 		}
-		got, err := w.Healths(t.Context(), []string{"s"})
+		got, _, err := w.Healths(t.Context(), []string{"s"})
 		must(t, err)
 		if h := got["s"]; h.Dead != 1 || h.Skipped != 1 || h.Missed != 5 || h.Failed != 2 || h.Task != "s@9000" || h.Outcome != history.Dead {
 			t.Errorf("%+v", h)
 		}
 		must(t, w.Delete(t.Context(), "s"))
-		if left := rdb.HKeys(t.Context(), w.q.Keys().Health).Val(); strings.Contains(fmt.Sprint(left), "s ") {
+		w.note(now.Add(time.Second), "s@9000 done 2 9000") // a run that ends after that
+		_, _, err = w.noteHealth(t.Context(), term, nil)
+		must(t, err)
+		if left := rdb.HKeys(t.Context(), w.q.Keys().Health).Val(); slices.Contains(left, "s") {
 			t.Errorf("a deleted schedule leaves %v", left)
 		}
 	})
@@ -85,5 +89,23 @@ func TestHealth_isReadAsItWasWritten(t *testing.T) {
 		if got := parseHealth(bad); got != (Health{}) {
 			t.Errorf("%q: %+v", bad, got)
 		}
+	}
+}
+
+// A leader that notes nothing is no reason to say that all is well.
+func TestHealths_sayUpToWhenTheyKnow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Mini(t).Dialed(t))
+	now := w.now().Truncate(time.Millisecond)
+	lines := strings.TrimSuffix(strings.Repeat("s@1000 done 1 1000\n", healthBehind/2), "\n")
+	for i := range 2 {
+		w.note(now.Add(time.Duration(i)*time.Second), lines)
+	}
+	if _, upTo, err := w.Healths(t.Context(), []string{"s"}); err != nil || !upTo.IsZero() {
+		t.Errorf("%v, %v", upTo, err)
+	}
+	w.note(now.Add(2*time.Second), "s@1000 dead 1 1000")
+	if list, upTo, err := w.Healths(t.Context(), []string{"s"}); err != nil || !upTo.Equal(now.Add(time.Second)) || list["s"].Dead != 0 {
+		t.Errorf("%v, %v", upTo, err)
 	}
 }

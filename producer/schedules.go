@@ -76,6 +76,17 @@ type Deletion struct {
 	By string    `json:"by,omitempty"`
 }
 
+// Changed returns when the schedule was last changed, or paused, as of now; zero if that is not known.
+func (s *Status) Changed(now time.Time) time.Time { return changedAt(s.Revision, now) }
+
+// changedAt returns when a revision was made: it is at least the clock at that time.
+func changedAt(revision int64, now time.Time) time.Time {
+	if at := time.UnixMilli(revision).UTC(); revision > 0 && !at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
 // Grid returns the schedule's grid with its present anchor.
 func (s *Status) Grid() (schedule.Grid, error) { return s.Schedule.Grid(s.Anchor) }
 

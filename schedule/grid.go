@@ -55,6 +55,25 @@ func (g Grid) Next(t time.Time) time.Time { return asTime(g.next(floorMilli(t)))
 // not after the start of 1970.
 func (g Grid) Prev(t time.Time) time.Time { return asTime(g.prev(ceilMilli(t))) }
 
+// Gap returns the longest of the last two times between slots up to a moment's next slot, which is the cadence there: at the end of a night
+// without slots, the first slot of the morning has not run yet. It is zero if no slot follows.
+func (g Grid) Gap(t time.Time) time.Duration {
+	last, next := g.Prev(t.Add(time.Nanosecond)), g.Next(t)
+	if next.IsZero() {
+		return 0
+	}
+	if last.IsZero() {
+		if last, next = next, g.Next(next); next.IsZero() {
+			return 0
+		}
+	}
+	gap := next.Sub(last)
+	if before := g.Prev(last); !before.IsZero() {
+		gap = max(gap, last.Sub(before))
+	}
+	return gap
+}
+
 // Between returns the slots in (from, to], in order. Each costs one call of Next, so a long span does no harm: stop when
 // you have enough.
 func (g Grid) Between(from, to time.Time) iter.Seq[time.Time] {

@@ -226,3 +226,28 @@ func TestGrid_zeroHasNoSlots(t *testing.T) {
 		t.Errorf("the zero Grid has a slot at %v", s)
 	}
 }
+
+func TestGrid_gapIsTheCadenceAround(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		rule Rule
+		at   time.Time
+		want time.Duration
+	}{
+		"between":          {Every(time.Minute), day.Add(90 * time.Second), time.Minute},
+		"on a slot":        {Every(time.Minute), day.Add(2 * time.Minute), time.Minute},
+		"before the first": {Every(time.Minute), day.Add(-time.Hour), time.Minute},
+		"in the night":     {Cron("0 9-17 * * *", nil), day.Add(20 * time.Hour), 16 * time.Hour},
+		"in the morning":   {Cron("0 9-17 * * *", nil), day.Add(24*time.Hour + 9*time.Hour + time.Minute), 16 * time.Hour},
+		"ended":            {Rule{Every: time.Minute, Until: day.Add(time.Hour)}, day.Add(2 * time.Hour), 0},
+	} {
+		g, err := c.rule.Grid(day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Gap(c.at); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -101,10 +101,11 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	why := ""
-	if list, err := client.Instances.List(ctx); err == nil {
-		why = unhandled(&list, t.Type, t.Queue)
+	list, err := client.Instances.List(ctx)
+	if err != nil && c.Strict { // a producer may be allowed to add tasks only
+		return fmt.Errorf("--strict asks for the instances: %w", err)
 	}
+	why := unhandled(&list, t.Type, t.Queue)
 	if why != "" && c.Strict {
 		return &failure{errors.New(why), "mend the type, or leave out --strict: the task then waits until an instance handles it"}
 	}

@@ -71,6 +71,9 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 	if out := s.must("schedules", "list"); strings.Contains(out, "billing") {
 		t.Errorf("it is listed though it is retired:\n%s", out)
 	}
+	if _, kinds := s.kinds(); kinds["retired"] != "billing " {
+		t.Errorf("the status names no retired schedule: %v", kinds)
+	}
 	for _, args := range [][]string{{"schedules", "trigger", "billing"}, {"schedules", "pause", "billing"}, {"preview", "billing"}} {
 		s.fails(1, args, `schedule "billing": not found`, "retired by v3")
 	}

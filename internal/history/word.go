@@ -42,3 +42,14 @@ const (
 func Words() []Word {
 	return []Word{Done, Failed, Dead, Lost, Cancelled, Returned, Skipped, Missed, Paused, Changed, Deleted, Retired, Forgotten, Was}
 }
+
+// ByOverlap is why a slot was [Skipped] by the overlap policy of its schedule: a run before it went on.
+const ByOverlap = "overlap"
+
+// SlotsOf returns how many slots a note is about.
+func SlotsOf(n *Note) int64 {
+	if n.TaskID == "" {
+		return n.Count
+	}
+	return 1
+}

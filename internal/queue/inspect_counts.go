@@ -118,3 +118,22 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 }
 
 func formatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }
+
+// Limited returns of which types some tasks run that count in a limit of their type.
+func (q *Queue) Limited(ctx context.Context, types []string) (map[string]bool, error) {
+	limited := map[string]bool{}
+	for part := range slices.Chunk(types, MaxBatch) {
+		fields := make([]string, len(part))
+		for i, typ := range part {
+			fields[i] = "t:" + typ
+		}
+		counts, err := q.rdb.HMGet(ctx, q.keys.Active, fields...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("look at the limits of types: %w", store.Classify(err))
+		}
+		for i, n := range counts {
+			limited[part[i]] = n != nil
+		}
+	}
+	return limited, nil
+}

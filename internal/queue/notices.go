@@ -39,12 +39,13 @@ func (q *Queue) Notices(ctx context.Context) (map[string]string, error) {
 // ChangeNotices makes a change. It returns [ErrNotLeader], [ErrFenced], or [task.ErrChanged] if the text was another one, and does
 // nothing then.
 func (q *Queue) ChangeNotices(ctx context.Context, term Term, c NoticeChange) error {
-	return q.changeNotes(ctx, term, q.keys.Notices, c)
+	return q.changeNotes(ctx, term, c, q.keys.Notices)
 }
 
-// NoteHealth makes a change to what is noted of the health of schedules, as ChangeNotices does.
+// NoteHealth makes a change to what is noted of the health of schedules, as ChangeNotices does. It notes nothing of a schedule that is
+// gone.
 func (q *Queue) NoteHealth(ctx context.Context, term Term, c NoticeChange) error {
-	return q.changeNotes(ctx, term, q.keys.Health, c)
+	return q.changeNotes(ctx, term, c, q.keys.Health, q.keys.Last)
 }
 
 // Health returns what is noted of schedules, in their order; "" if nothing is.
@@ -63,7 +64,8 @@ func (q *Queue) Health(ctx context.Context, names []string) ([]string, error) {
 	return list, nil
 }
 
-func (q *Queue) changeNotes(ctx context.Context, term Term, key string, c NoticeChange) error {
+// changeNotes takes the hash and, if names must be fields of another one to be noted, that one.
+func (q *Queue) changeNotes(ctx context.Context, term Term, c NoticeChange, keys ...string) error {
 	args := []any{term.Instance, term.Gen, term.Epoch, c.Name, c.Was, noticesKept.Milliseconds(), len(c.Set)}
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		args = append(args, name, c.Set[name])
@@ -71,7 +73,7 @@ func (q *Queue) changeNotes(ctx context.Context, term Term, key string, c Notice
 	for _, name := range c.Remove {
 		args = append(args, name)
 	}
-	v, err := noticesScript.Run(ctx, q.rdb, []string{q.keys.Instances, q.keys.Members, q.keys.Leader, key}, args)
+	v, err := noticesScript.Run(ctx, q.rdb, append([]string{q.keys.Instances, q.keys.Members, q.keys.Leader}, keys...), args)
 	if err != nil {
 		return fmt.Errorf("note for the next leader: %w", err)
 	}
