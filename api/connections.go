@@ -126,7 +126,7 @@ func hold(ctx context.Context, by *sender) bool {
 		return true
 	case c.place == nil && c.owner == nil: // it has been ended
 		return false
-	case by.conns+1 > mostHeld-c.all.held-1:
+	case by.conns+1 > mostHeld-c.all.held-1: // a sender leaves to others as much room as it takes
 		return false
 	}
 	c.leave()
