@@ -24,7 +24,7 @@ func TestManager_leavesNoGoroutines(t *testing.T) {
 		}
 		must(t, n.leave())
 	}
-	if err := goleak.Find(before); err != nil {
+	if err := testredis.Leaks(before); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := r.reg.List(t.Context()); err != nil || len(list) != 0 {

@@ -94,7 +94,7 @@ func makeRounds() error {
 			did.Ran++
 		}
 	}
-	if err := goleak.Find(goroutines); err != nil {
+	if err := testredis.Leaks(goroutines); err != nil {
 		return err
 	}
 	did.After = runtime.NumGoroutine()
