@@ -119,10 +119,12 @@ func (f *fleet) goesOn(intervals int) {
 	}, "the beat stopped")
 }
 
-// ends stops the last release.
+// ends stops the last release, once it has caught up with all that was due by now: what an instance has not claimed when it
+// stops waits for the next one.
 func (f *fleet) ends(last *release) {
 	f.Helper()
 	f.ended = time.Now()
+	f.goesOn(1)
 	last.down()
 }
 
