@@ -20,3 +20,6 @@ func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedu
 
 // TellOfArchive has targets hear of an archive that has been behind for that long.
 func (d *Dispatcher) TellOfArchive(behindFor time.Duration) { d.behindFor = behindFor }
+
+// Declared is what the release declares now.
+func (d *Dispatcher) Declared() []Schedule { return d.declared() }

@@ -57,6 +57,7 @@ type Dispatcher struct {
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
+	leaves    bool                // nothing is declared: stored schedules stay as they are
 	scheduler *producer.Scheduler // set while it runs
 	node      *instance.Manager   // the same, and after
 	bad       error               // what registration refused
@@ -207,6 +208,9 @@ func (d *Dispatcher) refuse(err error) error {
 
 // Declare replaces all declared schedules, even while the dispatcher runs: if this instance leads, the changes take effect
 // at once. If one schedule is refused, nothing changes.
+//
+// An empty list declares that there are no schedules: those of earlier releases are retired. A nil list declares nothing: they
+// stay as they are, as with a config file that lacks the key schedules.
 func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
@@ -224,7 +228,7 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.schedules = kept
+	d.schedules, d.leaves = kept, list == nil
 	if d.scheduler != nil {
 		d.scheduler.Redeclare()
 	}
@@ -235,10 +239,14 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 func (d *Dispatcher) declared() []producer.Schedule {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.schedules == nil {
+	switch {
+	case len(d.schedules) > 0:
+		return d.schedules
+	case d.leaves:
+		return nil
+	default:
 		return []producer.Schedule{} // no schedules is a declaration too
 	}
-	return d.schedules
 }
 
 // Enqueue adds one task, with the options applied, and returns its ID. If the ID or unique key is taken, the error matches

@@ -182,6 +182,23 @@ func TestDeclare(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return names() == "two " }, "the second takes its place")
 }
 
+// Only a nil list is no declaration.
+func TestDeclare_nilDeclaresNothing(t *testing.T) {
+	t.Parallel()
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
+	if d.Declared() == nil {
+		t.Error("without schedules, a release declares that there are none")
+	}
+	for _, list := range [][]onbeat.Schedule{nil, {}, nil} {
+		if err := d.Declare(list); err != nil || (d.Declared() == nil) != (list == nil) {
+			t.Errorf("%#v is declared as %#v, %v", list, d.Declared(), err)
+		}
+	}
+	if err := d.Schedule("s", schedule.Every(time.Hour), "t", nil); err != nil || len(d.Declared()) != 1 {
+		t.Errorf("%v, %v", d.Declared(), err)
+	}
+}
+
 // TestPromise7_rollingUpdate rolls releases over a schedule: each slot runs once, on its grid, never early.
 func TestPromise7_rollingUpdate(t *testing.T) {
 	t.Parallel()

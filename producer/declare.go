@@ -54,7 +54,23 @@ func (t *term) declare(ctx context.Context, inv *inventory) error {
 		}
 	}
 	t.log.Info().Int("schedules", len(changes)).Msg("declared schedules")
+	t.tellRetired(changes)
 	return nil
+}
+
+// tellRetired warns of the schedules that the release no longer declares: one left out by mistake would end in silence.
+func (t *term) tellRetired(changes []queue.Change) {
+	var names []string
+	for i := range changes {
+		if changes[i].Retire {
+			names = append(names, changes[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		t.log.Warn().Int("retired", len(names)).Strs("schedules", names[:min(len(names), 20)]).
+			Str("hint", "if one is missing by mistake, declare it again: it comes back on its grid").
+			Msg("retired schedules that this release does not declare")
+	}
 }
 
 // ask declares the schedules if this leader may by now. It is called every second, so it reads no schedule until it may.

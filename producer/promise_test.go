@@ -231,6 +231,22 @@ func (w *world) stored() string {
 	return names(list)
 }
 
+// A release that declares nothing retires nothing. One that declares an empty list retires all.
+func TestDeclare_nothingRetiresNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Client(t))
+	ctx := t.Context()
+	must(t, w.lead("one", "v1", declare("a", "b")).takeStock(ctx))
+	must(t, w.lead("two", "v2", func() []Schedule { return nil }).takeStock(ctx))
+	if got := w.stored(); got != "a b" {
+		t.Errorf("a release that declares nothing leaves %q", got)
+	}
+	must(t, w.lead("three", "v3", declare()).takeStock(ctx))
+	if got := w.stored(); got != "" {
+		t.Errorf("an empty list leaves %q", got)
+	}
+}
+
 func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

@@ -131,6 +131,9 @@ func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log ze
 	if own.Archive != nil {
 		log.Info().Str("archive", own.Archive.String()).Msg("archiving, while this instance leads")
 	}
+	if cfg.Schedules == nil {
+		log.Info().Msg("the config has no key schedules: the schedules of earlier releases stay as they are")
+	}
 	for _, c := range t.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
 	}

@@ -14,6 +14,23 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
+// A file without the key schedules declares nothing; an empty list declares that there are none.
+func TestParse_noSchedulesAreNotAnEmptyList(t *testing.T) {
+	t.Parallel()
+	for text, isNil := range map[string]bool{
+		"namespace: shop\n":                  true,
+		"namespace: shop\nschedules:\n":      true,
+		"namespace: shop\nschedules: null\n": true,
+		"namespace: shop\nschedules: []\n":   false,
+		"[]":                                 false,
+	} {
+		f, err := Parse("x.yaml", []byte(text), testEnv())
+		if err != nil || (f.Schedules == nil) != isNil || len(f.Schedules) > 0 {
+			t.Errorf("%q: %#v, %v", text, f.Schedules, err)
+		}
+	}
+}
+
 const goodConfig = `
 redis: {url: "redis://user:${SECRET}@127.0.0.1:6379/0"}
 namespace: shop

@@ -35,7 +35,7 @@ type File struct {
 	Notify Notify
 	// Log says how the instance logs.
 	Log Log
-	// Schedules are those that the instance declares. It is not nil: no schedules is a declaration too.
+	// Schedules are those that the instance declares. It is nil if the file lacks the key: an empty list is a declaration too.
 	Schedules []producer.Schedule
 	// Alone says that the file is a list of schedules and nothing else, as for [File.CheckSchedules].
 	Alone bool
@@ -112,7 +112,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	for _, err := range s.Keep.zeros() {
 		f.problems = append(f.problems, f.doc.at("", err))
 	}
-	f.Schedules = append([]producer.Schedule{}, s.Schedules...)
+	f.Schedules = s.Schedules
 	if !f.Alone { // a list of schedules says nothing of the instances that will run them
 		f.takeReferences(getenv)
 	}
