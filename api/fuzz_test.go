@@ -211,6 +211,7 @@ func addSeeds(f *testing.F, s *service) {
 			}
 		}
 		f.Add(op.OperationID, "x", "%", "", "", "") // no query at all
+		f.Add(op.OperationID, "x", "=", "", "", "") // a parameter without a name
 		for _, place := range []string{"x", "", "..", "a//b", "%2E%2E", "%00", "%ff", "a%2Fb%20%E6%97%A5", "x/../y", strings.Repeat("x", 300)} {
 			f.Add(op.OperationID, place, "", "{}", "", "")
 		}

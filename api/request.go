@@ -69,7 +69,10 @@ func checkQuery(op *huma.Operation, raw string) error {
 		if len(refused) == maxRefused {
 			break
 		}
-		if !slices.Contains(known, name) {
+		switch {
+		case name == "":
+			refused = append(refused, &task.FieldError{Field: "query", Reason: "has a parameter without a name"})
+		case !slices.Contains(known, name):
 			refused = append(refused, &task.FieldError{Field: wording.Cut(name, 60), Reason: "unknown parameter", Hint: wording.Suggest(name, known)})
 		}
 	}
