@@ -1,6 +1,7 @@
 package onbeat_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
@@ -180,6 +182,46 @@ func TestDeclare(t *testing.T) {
 		t.Fatal(err)
 	}
 	testredis.Eventually(t, patience, func() bool { return names() == "two " }, "the second takes its place")
+}
+
+// A line about a run that failed says which run it was.
+func TestRun_aFailureIsLoggedWithItsRun(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Release: "v7", Log: zerolog.New(zerolog.SyncWriter(&text))})
+	ended := make(chan struct{})
+	var once sync.Once
+	must(t, d.Handle("job", handlers.Func(func(_ context.Context, t *task.Task) error {
+		if t.Attempt == 2 {
+			once.Do(func() { close(ended) })
+			return handlers.Dead(errors.New("no such order"))
+		}
+		return errors.New("busy")
+	})))
+	must(t, d.Schedule("orders", schedule.Every(time.Hour), "job", nil, task.Retry(10*time.Millisecond, time.Second)))
+	stop := run(t, d)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("no second attempt")
+	}
+	stop() // a run that has ended is settled
+	attempt := map[string]float64{"run failed": 1, "task is dead": 2}
+	for line := range bytes.Lines(text.Bytes()) {
+		var got map[string]any
+		must(t, json.Unmarshal(line, &got))
+		want, ours := attempt[fmt.Sprint(got["message"])]
+		if !ours {
+			continue
+		}
+		delete(attempt, fmt.Sprint(got["message"]))
+		if got["schedule"] != "orders" || got["task"] == nil || got["type"] != "job" || got["attempt"] != want || got["release"] != "v7" {
+			t.Errorf("%s", line)
+		}
+	}
+	if len(attempt) > 0 {
+		t.Errorf("no lines for %v in\n%s", attempt, text.String())
+	}
 }
 
 // Only a nil list is no declaration.

@@ -122,7 +122,7 @@ func (c *Consumer) leaveUnsettled() {
 // a claim.
 func (c *Consumer) abandon() {
 	for id, r := range c.inflight {
-		c.log.Error().Str("task", id).Str("type", r.task.Type).Msg("handler does not return after its context ended: giving up on it")
+		c.log.Error().Func(ofRun(r.task)).Msg("handler does not return after its context ended: giving up on it")
 		delete(c.inflight, id)
 		if c.session.Context().Err() != nil {
 			continue

@@ -201,6 +201,16 @@ func onlyHandedBack(batch []queue.Settlement) bool {
 	return !slices.ContainsFunc(batch, func(s queue.Settlement) bool { return !handedBack(&s) })
 }
 
+// ofRun says in a line of the log of which run it is.
+func ofRun(t *task.Task) func(*zerolog.Event) {
+	return func(e *zerolog.Event) {
+		if t.Schedule != "" {
+			e.Str("schedule", t.Schedule)
+		}
+		e.Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Str("release", t.Release)
+	}
+}
+
 // fail settles a failed attempt: the task is due again after its backoff, or dead if this was the last attempt. It is not
 // inlined, for the same reason as keep.
 //
@@ -209,15 +219,9 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 	report := handlers.Report(err)
 	failed := queue.Fail(t, task.Failure{At: time.Now().UTC(), Attempt: t.Attempt, Instance: t.Instance, Error: report}, handlers.IsDead(err))
 	s.Record = failed.Record
-	of := func(e *zerolog.Event) {
-		e.Str("task", t.ID).Str("type", t.Type).Int("attempt", t.Attempt).Err(err)
-		if t.Schedule != "" {
-			e.Str("schedule", t.Schedule)
-		}
-	}
 	if failed.Dead {
 		s.Outcome, s.Note = queue.Died, c.notes.Run(t, history.Dead, took, report, output)
-		c.log.Error().Func(of).Msg("task is dead")
+		c.log.Error().Func(ofRun(t)).Err(err).Msg("task is dead")
 		return
 	}
 	delay, given := handlers.RetryDelay(err)
@@ -225,5 +229,5 @@ func (c *Consumer) fail(s *queue.Settlement, t *task.Task, took time.Duration, e
 		delay = t.Backoff.Delay(failed.Attempts)
 	}
 	s.Outcome, s.Lane, s.Delay, s.Note, s.Task = queue.Moved, queue.LaneOf(t), delay, c.notes.Run(t, history.Failed, took, report, output), t
-	c.log.Warn().Func(of).Dur("retry_in", delay).Msg("run failed")
+	c.log.Warn().Func(ofRun(t)).Err(err).Dur("retry_in", delay).Msg("run failed")
 }

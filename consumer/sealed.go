@@ -17,6 +17,6 @@ func (c *Consumer) unopened(t *task.Task, err error) {
 	c.settled = append(c.settled, queue.Settlement{ID: t.ID, Fence: t.Fence, Outcome: queue.Moved, Lane: queue.LaneOf(t), Delay: keyWait})
 	if now := time.Now(); now.Sub(c.sealedTold) >= keyWait {
 		c.sealedTold = now
-		c.log.Error().Err(err).Str("task", t.ID).Str("type", t.Type).Msg("cannot decrypt a payload: leaving the task to an instance that has the key")
+		c.log.Error().Func(ofRun(t)).Err(err).Msg("cannot decrypt a payload: leaving the task to an instance that has the key")
 	}
 }
