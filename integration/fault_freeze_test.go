@@ -17,7 +17,7 @@ import (
 func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery))
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: "+shortLease()+"\n", w.Beat("a", beatEvery))
 	spare := w.Serve("spare", config, "--release", "v1")
 	spare.Said("leads")
 	frozen := w.Serve("frozen", config, "--release", "v2")
@@ -49,7 +49,7 @@ func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 	frozen.Stop()
 	ended := time.Now()
 	spare.Stop()
-	w.wantBeats("leader frozen past its lease (1s), and woken", ended, []string{"a"}, fmt.Sprintf("%d times", n))
+	w.wantBeats("leader frozen past its lease ("+shortLease()+"), and woken", ended, []string{"a"}, fmt.Sprintf("%d times", n))
 }
 
 // shown is the output of `onbeat tasks show --json`.

@@ -21,7 +21,7 @@ import (
 func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery),
+	config := w.Config("onbeat.yaml", "concurrency: 20\nlease: "+shortLease()+"\n", w.Beat("a", beatEvery),
 		w.BeatTo("b?for=150ms", "b", beatEvery), w.Beat("c", time.Second)) // b nearly always runs
 	spare := w.Serve("spare", config, "--release", "spare")
 	spare.Said("leads")
@@ -39,7 +39,7 @@ func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 	spare.Stop()
 	w.WantEverySlot("c", time.Second, true)
 	w.WantAuditAgrees("c")
-	w.wantBeats("leader killed at a random moment (lease 1s)", ended, []string{"a", "b"}, fmt.Sprintf("%d times", n))
+	w.wantBeats("leader killed at a random moment (lease "+shortLease()+")", ended, []string{"a", "b"}, fmt.Sprintf("%d times", n))
 }
 
 // A client is killed while it adds a file. Only whole batches of the file are there, and the same file again adds the rest,

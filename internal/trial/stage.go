@@ -44,10 +44,12 @@ func (s *Stage) Env() []string {
 	return []string{"ONBEAT_REDIS_URL=" + s.URL, "ONBEAT_NAMESPACE=" + s.Namespace}
 }
 
-// WriteConfig writes a config file: the head, and the schedules.
+// WriteConfig writes a config file: the head, and the schedules. Without any it declares that there are none.
 func (s *Stage) WriteConfig(name, head string, schedules ...string) (path string, err error) {
 	if len(schedules) > 0 {
 		head += "schedules:\n" + strings.Join(schedules, "")
+	} else {
+		head += "schedules: []\n"
 	}
 	path = filepath.Join(s.Dir, name)
 	return path, os.WriteFile(path, []byte(head), 0o600)
