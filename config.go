@@ -1,6 +1,7 @@
 package onbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (c Config) checkSecret() error {
 func (c Config) instance() instance.Config {
 	return instance.Config{
 		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Concurrency: c.Concurrency, Durable: c.Durability.Replicas > 0, Observer: c.Observer, Log: c.Log,
+		ReadyCheck: c.ReadyCheck, Concurrency: cmp.Or(c.Concurrency, consumer.DefaultConcurrency), Durable: c.Durability.Replicas > 0, Observer: c.Observer, Log: c.Log,
 	}
 }
 

@@ -31,10 +31,9 @@ type Activity interface {
 	// Beat returns each expected slot of a span of time with what became of it, and who led when; see [Beat].
 	Beat(ctx context.Context, o BeatQuery) (Beat, error)
 	// Status says whether all is well now, and what is wrong. It reads a bounded part of what is there, however much that is. What
-	// cannot be read is among the Unasked; the error is only that of Redis.
+	// cannot be read is in CouldNotAsk; the error is only that of Redis.
 	Status(ctx context.Context) (Status, error)
-	// Summary says in a few numbers how the schedules have done since so long ago (0: 5 minutes), and which need a look. What
-	// a schedule last did well is found out bit by bit, so the first summary may miss some that are stale.
+	// Summary says in a few numbers how the schedules have done since so long ago (0: 5 minutes).
 	Summary(ctx context.Context, since time.Duration) (Summary, error)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -21,8 +22,9 @@ const (
 	Unhandled Health = "unhandled" // no instance handles its type
 	Hung      Health = "hung"      // a run has lasted longer than the time between two slots, and longer than usual
 	Failing   Health = "failing"   // the last run that ended was dead, or attempts fail again and again
-	Overdue   Health = "overdue"   // a slot is due and does not run, or was missed
-	Skipping  Health = "skipping"  // slots are skipped again and again behind runs that go on
+	Overdue   Health = "overdue"   // a slot is due and does not run
+	Missed    Health = "missed"    // slots were missed, and no run has ended well since
+	Skipped   Health = "skipped"   // slots are skipped again and again behind runs that go on
 	Stale     Health = "stale"     // no run has ended well for three times the time between two slots
 	Retired   Health = "retired"   // a newer release does not declare it
 	Paused    Health = "paused"
@@ -78,6 +80,9 @@ func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *inst
 	if x.held, err = q.Running(ctx); err != nil {
 		return nil, err
 	}
+	x.held = slices.DeleteFunc(x.held, func(h queue.Held) bool { // the claims of a lost instance are void
+		return !slices.ContainsFunc(x.list.Items, func(i Instance) bool { return i.ID == h.Instance && i.LeaseLeftMS > 0 })
+	})
 	for _, h := range x.held {
 		name, _, slot := task.ParseSlotID(h.ID)
 		if was, ok := x.running[name]; slot && (!ok || h.At.Before(was.At)) {
@@ -115,8 +120,8 @@ func (x *scene) judge(s *producer.Status) Condition {
 	if err != nil {
 		return c // a newer release wrote it
 	}
-	at := beat{x.now, grid.Gap(x.now), s}
-	reasons := []func(*Condition, beat, *producer.Health) bool{x.unhandled, x.hung, failing, x.overdue, x.skipping, stale}
+	at := beat{x.now, grid, grid.Gap(x.now), s}
+	reasons := []func(*Condition, beat, *producer.Health) bool{x.unhandled, x.hung, failing, x.overdue, missed, x.skipped, stale}
 	if s.Next.IsZero() { // it has ended: only its last runs can be at fault
 		reasons = reasons[1:3]
 	}
@@ -130,8 +135,9 @@ func (x *scene) judge(s *producer.Status) Condition {
 
 // beat is a schedule at a moment, and the gap between its slots there.
 type beat struct {
-	now time.Time
-	gap time.Duration
+	now  time.Time
+	grid schedule.Grid
+	gap  time.Duration
 	*producer.Status
 }
 
@@ -145,11 +151,24 @@ func (x *scene) unhandled(c *Condition, at beat, h *producer.Health) bool {
 		return false // without an instance all of them wait, which is one line of its own
 	}
 	c.Health, c.Since = Unhandled, later(h.Ended, at.Anchor)
-	c.Why = fmt.Sprintf("no instance handles %s in the queue %s", typ, queueName)
-	if near := x.list.Nearest(typ); near != "" {
-		c.Why += "; " + near + " is handled"
-	}
+	c.Why = x.list.Unhandled(queueName, typ)
 	return true
+}
+
+// Unhandled says why no instance takes tasks of a type in a queue, if [InstanceList.Handles] says so: none runs, none takes from the
+// queue, or none handles the type, with the nearest type that one does handle.
+func (l *InstanceList) Unhandled(queue, typ string) string {
+	alive := slices.ContainsFunc(l.Items, func(i Instance) bool { return i.LeaseLeftMS > 0 })
+	near := l.Nearest(typ)
+	switch {
+	case !alive:
+		return "no instance runs"
+	case near == typ:
+		return fmt.Sprintf("no instance that handles %q takes tasks of the queue %q", typ, queue)
+	case near != "":
+		return fmt.Sprintf("no instance handles %q (%q is handled)", typ, near)
+	}
+	return fmt.Sprintf("no instance handles %q", typ)
 }
 
 // Nearest returns the type that an instance handles and that a name is probably meant to be, or "".
@@ -182,7 +201,10 @@ func (x *scene) hung(c *Condition, at beat, h *producer.Health) bool {
 func failing(c *Condition, _ beat, h *producer.Health) bool {
 	switch {
 	case h.Outcome == history.Dead:
-		c.Why = wording.Count(h.Dead, "run", "runs") + " in a row failed for good"
+		c.Why = "the last run failed for good"
+		if h.Dead > 1 {
+			c.Why = fmt.Sprintf("%d runs in a row failed for good", h.Dead)
+		}
 	case h.Failed >= failingFromAt:
 		c.Why = fmt.Sprintf("%d attempts in a row failed", h.Failed)
 	default:
@@ -195,35 +217,49 @@ func failing(c *Condition, _ beat, h *producer.Health) bool {
 	return true
 }
 
-// overdue reports whether the last slot came a while ago and nothing was heard of it, or slots were missed since the last success.
+// overdue reports whether a slot came a while ago, and nothing was heard of the schedule since.
 func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
-	_, runs := x.running[at.Schedule.Name]
-	due := at.Last
-	if !due.IsZero() {
-		due = at.Schedule.JitterFor(at.Schedule.Name, at.Last)
-	}
-	switch {
-	case !due.IsZero() && x.now.Sub(due) > lateBy && !runs && h.Noted.Before(at.Last) && !at.Changed(x.now).After(at.Last):
-		c.Health, c.Since = Overdue, due
-		c.Why = "the slot of " + at.Last.UTC().Format(time.RFC3339) + " waits"
-	case h.Missed > 0:
-		c.Health, c.Since = Overdue, h.MissedAt
-		c.Why = wording.Count(h.Missed, "slot was", "slots were") + " missed, and no run has ended well since"
-	default:
+	if _, runs := x.running[at.Schedule.Name]; runs {
 		return false
+	}
+	first, heard := at.Anchor, h.Noted
+	if changed := at.Changed(x.now); changed.Sub(at.Anchor) > time.Second { // else it was made then, with an immediate first run
+		heard = later(heard, changed)
+	}
+	if !heard.Before(first) {
+		first = at.grid.Next(heard)
+	}
+	if first.IsZero() || first.After(at.Last) {
+		return false
+	}
+	due := at.Schedule.JitterFor(at.Schedule.Name, first)
+	if x.now.Sub(due) <= lateBy {
+		return false
+	}
+	c.Health, c.Since = Overdue, due
+	c.Why = "the slot of " + first.UTC().Format(time.RFC3339) + " waits"
+	if at.Pushed.Before(first) {
+		c.Why = "the slot of " + first.UTC().Format(time.RFC3339) + " was not pushed"
 	}
 	return true
 }
 
-func (x *scene) skipping(c *Condition, at beat, h *producer.Health) bool {
-	if h.Skipped < skippingFrom {
+func missed(c *Condition, _ beat, h *producer.Health) bool {
+	if h.Missed == 0 {
 		return false
 	}
-	c.Health, c.Since = Skipping, h.Ended
-	c.Why = wording.Count(h.Skipped, "slot was", "slots were") + " skipped behind a run that goes on"
-	if run, ok := x.running[at.Schedule.Name]; ok {
-		c.Since, c.HeldBy = run.At, run.ID
+	c.Health, c.Since = Missed, h.MissedAt
+	c.Why = wording.Count(h.Missed, "slot was", "slots were") + " missed, and no run has ended well since"
+	return true
+}
+
+func (x *scene) skipped(c *Condition, at beat, h *producer.Health) bool {
+	run, ok := x.running[at.Schedule.Name]
+	if !ok || h.Skipped < skippingFrom {
+		return false
 	}
+	c.Health, c.Since, c.HeldBy = Skipped, run.At, run.ID
+	c.Why = wording.Count(h.Skipped, "slot was", "slots were") + " skipped behind a run that goes on"
 	return true
 }
 
@@ -236,7 +272,10 @@ func stale(c *Condition, at beat, h *producer.Health) bool {
 		return false
 	}
 	c.Health, c.Since = Stale, h.Success
-	c.Why = "no run has ended well for " + wording.Span(at.now.Sub(since)) + "; one should each " + wording.Span(at.gap)
+	c.Why = "no run has ended well for " + wording.Span(at.now.Sub(since)) + "; one should every " + schedule.FormatDuration(at.gap)
+	if h.Success.IsZero() {
+		c.Since, c.Why = since, "no run has ended well yet; one should every "+schedule.FormatDuration(at.gap)
+	}
 	return true
 }
 

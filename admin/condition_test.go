@@ -55,14 +55,15 @@ func TestJudge(t *testing.T) {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
 			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Well,
 		},
-		"hung":     {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
-		"long":     {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
-		"dead":     {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"a retry":  {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
-		"retries":  {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"overdue":  {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
-		"missed":   {health: with(func(h *producer.Health) { h.Missed, h.MissedAt = 2, ago(20*time.Second) }), want: Overdue, since: ago(20 * time.Second)},
-		"skipping": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Skipping, since: ago(29 * time.Second)},
+		"hung":         {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
+		"long":         {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
+		"dead":         {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"a retry":      {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
+		"retries":      {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"overdue":      {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"missed":       {health: with(func(h *producer.Health) { h.Missed, h.MissedAt = 2, ago(20*time.Second) }), want: Missed, since: ago(20 * time.Second)},
+		"skipped":      {health: with(func(h *producer.Health) { h.Skipped = 3 }), runs: 50 * time.Second, want: Skipped, since: ago(50 * time.Second)},
+		"skipped once": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Well},
 		"stale": {
 			health: with(func(h *producer.Health) { h.Success, h.Outcome = ago(4*time.Minute), history.Cancelled }), want: Stale, since: ago(4 * time.Minute),
 		},
@@ -80,6 +81,35 @@ func TestJudge(t *testing.T) {
 		}
 		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (c.want == Well || c.want == Paused) {
 			t.Errorf("%s: %+v, want %s since %v", name, got, c.want, c.since)
+		}
+	}
+}
+
+// A leader is idle if no schedule goes on. Else the one that stands still is overdue, however fast it is.
+func TestLooks_forALeaderThatPushesNothing(t *testing.T) {
+	t.Parallel()
+	for name, goesOn := range map[string]bool{"none goes on": false, "another goes on": true} {
+		stuck := every(func(s *producer.Status) {
+			s.Schedule.Rule = schedule.Every(time.Second)
+			s.Last, s.Next, s.Pushed = noon, noon.Add(time.Second), noon.Add(-20*time.Second)
+		})
+		other := *every(func(s *producer.Status) { s.Schedule.Name, s.Pushed = "other", noon.Add(-21*time.Second) })
+		if goesOn {
+			other.Pushed = noon.Add(10 * time.Second)
+		}
+		heard := producer.Health{Noted: noon.Add(-20 * time.Second), Success: noon.Add(-20 * time.Second), Outcome: history.Done}
+		v := &view{scene: &scene{
+			now: noon, list: InstanceList{Items: []Instance{{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}}}},
+			running: map[string]queue.Held{}, healths: map[string]*producer.Health{"s": &heard, "other": &heard},
+		}}
+		v.Leader = "a"
+		v.lookAtSchedules([]producer.Status{*stuck, other})
+		kinds := map[string]string{}
+		for _, x := range v.Trouble {
+			kinds[x.Kind] = x.Name
+		}
+		if (kinds[LeaderIdle] == "a") == goesOn || kinds[string(Overdue)] != "s" {
+			t.Errorf("%s: %v", name, kinds)
 		}
 	}
 }

@@ -72,7 +72,10 @@ type Run struct {
 	Schedule string    `json:"schedule"`
 	Task     string    `json:"task"`          // its ID
 	Slot     time.Time `json:"slot,omitzero"` // zero if the run was triggered
-	Attempt  int       `json:"attempt,omitempty"`
+	// To is the last slot of a range without runs, which begins with Slot, and Slots is how many the range has.
+	To      time.Time `json:"to,omitzero"`
+	Slots   int64     `json:"slots,omitempty"`
+	Attempt int       `json:"attempt,omitempty"`
 	// Began is when an instance claimed it, zero if the slot ended without a run. Took is how long the handler ran. Lag is the
 	// time from the slot until it began; it is left out for a run that was triggered or backfilled.
 	Began    time.Time    `json:"began,omitzero"`
@@ -129,7 +132,7 @@ func showSchedule(s *producer.Status, secret []string) Schedule {
 
 func runOf(r *producer.Run) Run {
 	out := Run{
-		Schedule: r.Schedule, Task: r.Task, Slot: r.Slot, Attempt: r.Attempt, Began: r.Began, Ended: r.Ended(), Outcome: r.Outcome,
+		Schedule: r.Schedule, Task: r.Task, Slot: r.Slot, To: r.To, Slots: r.Slots, Attempt: r.Attempt, Began: r.Began, Ended: r.Ended(), Outcome: r.Outcome,
 		Why: r.Why, Error: r.Error, Output: r.Output, Instance: r.Instance, Release: r.Release,
 	}
 	if r.Took != 0 {

@@ -10,68 +10,79 @@ import (
 
 // Status says whether a namespace is well now: what is wrong and what needs a look, the worst first.
 type Status struct {
-	Now time.Time `json:"now"` // by the clock of Redis
-	// OK is false if something is wrong: one of the lines is bad, or something could not be asked.
-	OK bool `json:"ok"`
+	// Well is false if something is wrong now, or could not be asked. Warnings do not change it.
+	Well  bool      `json:"well"`
+	Asked time.Time `json:"asked"` // by the clock of Redis
 	// Leader and Release say which instance leads; both are empty if none does.
 	Leader  string `json:"leader,omitempty"`
 	Release string `json:"release,omitempty"`
-	// Ready is how many instances may take work, Workers how many tasks these run at most, and Running how many run.
-	Ready   int   `json:"ready"`
-	Workers int   `json:"workers"`
-	Running int64 `json:"running"`
+
+	Trouble []Trouble `json:"trouble"` // at most 20 of each kind
+	// More is how many were left out.
+	More int `json:"more,omitempty"`
+	// CouldNotAsk are the sources that did not answer. What they know is not in Trouble.
+	CouldNotAsk []Unasked    `json:"could_not_ask"`
+	Counts      StatusCounts `json:"counts"`
+}
+
+// StatusCounts are the figures of a status.
+type StatusCounts struct {
+	// Instances may take work now, Workers is how many tasks these run at most, and Running how many run.
+	Instances int   `json:"instances"`
+	Workers   int   `json:"workers"`
+	Running   int64 `json:"running"`
 	// Schedules are all schedules, and Well those that are well.
 	Schedules int `json:"schedules"`
 	Well      int `json:"well"`
-
-	Lines []StatusLine `json:"lines"` // at most 20 of each kind
-	// More is how many lines were left out.
-	More int `json:"more,omitempty"`
-	// Unasked are the sources that did not answer, each with the reason. What they know is not in the lines.
-	Unasked []string `json:"unasked,omitempty"`
 }
 
-// StatusLine is one thing that is wrong, or that needs a look.
-type StatusLine struct {
-	// Bad lines say that something is wrong now. The others are warnings.
-	Bad bool `json:"bad"`
-	// Kind says what it is, such as "no leader", "busy" or a [Health].
+// Unasked is a source that did not answer, with the reason.
+type Unasked struct {
+	Source string `json:"source"`
+	Error  string `json:"error"`
+}
+
+// Trouble is one thing that is wrong, or that needs a look.
+type Trouble struct {
+	// Kind says what it is: a kind such as [NoLeader], or a bad [Health].
 	Kind string `json:"kind"`
 	// Name is the schedule, the instance or the type of tasks that it is about; empty if it is about the namespace.
 	Name string `json:"name,omitempty"`
+	// Warning marks what needs a look and is not wrong yet.
+	Warning bool `json:"warning,omitempty"`
 	// Since is when it began; zero if that is not known.
 	Since time.Time `json:"since,omitzero"`
 	Text  string    `json:"text"`
-	// Command shows more.
-	Command string `json:"command"`
+	// Show is the command that shows more.
+	Show string `json:"show"`
 
 	typ string // of the tasks of the schedule, if no instance handles it
 }
 
-// The kinds of lines besides each bad [Health], the worst first.
+// The kinds of trouble besides the healths of schedules, the worst first.
 const (
-	KindNoInstance = "no instance"
-	KindNoLeader   = "no leader"
-	KindUnpushed   = "pushes nothing"
-	KindBusy       = "busy"
-	KindIdle       = "claims nothing"
-	KindWaiting    = "waiting"
-	KindDead       = "dead"
-	KindLost       = "lost"
-	KindOutbox     = "outbox"
-	KindArchive    = "archive"
-	KindFull       = "nearly full"
-	KindAllPaused  = "all paused"
+	NoLeader     = "no_leader"
+	LeaderIdle   = "leader_idle"   // it pushes no slots
+	WorkersBusy  = "workers_busy"  // all of them, while tasks wait
+	InstanceIdle = "instance_idle" // it could take tasks that wait, and does not
+	Waiting      = "waiting"       // tasks, for long
+	DeadTasks    = "dead"
+	LostWrites   = "lost"
+	Outbox       = "outbox"
+	Archived     = "archive"
+	NoKey        = "key"   // a payload cannot be decrypted
+	NoToken      = "token" // the secret of a token of the API cannot be read
+	NearlyFull   = "cap"
 )
 
-// worst is the order of the lines.
+// worst is the order of the kinds. Paused is a schedule, or all instances.
 var worst = []string{
-	KindNoInstance, KindNoLeader, KindUnpushed, KindAllPaused, KindBusy, KindIdle, string(Unhandled), string(Hung), string(Failing), string(Overdue),
-	string(Skipping), string(Stale), KindWaiting, KindDead, KindLost, KindOutbox, KindArchive, KindFull, string(Retired), string(Paused),
+	NoLeader, LeaderIdle, WorkersBusy, InstanceIdle, string(Unhandled), string(Hung), string(Failing), string(Overdue), string(Missed), string(Skipped),
+	string(Stale), NoKey, Waiting, DeadTasks, LostWrites, Outbox, Archived, NoToken, NearlyFull, string(Paused), string(Retired),
 }
 
-// linesEach is how many lines of a kind a status has at most.
-const linesEach = 20
+// troubleEach is how much trouble of a kind a status has at most.
+const troubleEach = 20
 
 func (a *activity) Status(ctx context.Context) (Status, error) {
 	list, unread := a.s.List(ctx)
@@ -93,7 +104,9 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	v := &view{scene: x, Status: Status{Now: x.now.UTC(), Schedules: len(list), Running: counts.Running, Lines: []StatusLine{}}}
+	counts.Running = int64(len(x.held))
+	v := &view{scene: x, Status: Status{Asked: x.now.UTC(), Trouble: []Trouble{}, CouldNotAsk: []Unasked{}}}
+	v.Counts.Schedules, v.Counts.Running = len(list), counts.Running
 	v.lookAtInstances()
 	v.lookAtSchedules(list)
 	limited, err := a.q.Limited(ctx, typesOf(&counts))
@@ -103,7 +116,7 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	v.lookAtWork(&counts, limited)
 	v.lookAtCaps(&counts, a.q.Caps())
 	if !x.upTo.IsZero() {
-		v.Unasked = append(v.Unasked, "the runs since "+x.upTo.UTC().Format(time.RFC3339)+": no leader has noted how they went")
+		v.CouldNotAsk = append(v.CouldNotAsk, Unasked{"the runs since " + x.upTo.UTC().Format(time.RFC3339), "no leader has noted how they went"})
 	}
 	v.ask("the dead tasks", a.lookAtDead(ctx, v, counts.Dead))
 	v.ask("the events", a.lookAtEvents(ctx, v))
@@ -119,34 +132,46 @@ type view struct {
 	Status
 }
 
-func (v *view) add(l StatusLine) { v.Lines = append(v.Lines, l) }
+func (v *view) add(t Trouble) { v.Trouble = append(v.Trouble, t) }
 
-func (v *view) ask(what string, err error) {
+func (v *view) ask(source string, err error) {
 	if err != nil {
-		v.Unasked = append(v.Unasked, what+": "+strings.TrimPrefix(Brief(err), "could not ask "+what+": "))
+		v.CouldNotAsk = append(v.CouldNotAsk, Unasked{source, strings.TrimPrefix(Brief(err), "could not ask "+source+": ")})
 	}
 }
 
-// done sorts the lines, and leaves out those of which there are too many.
+// done sorts the trouble, and leaves out what is too much of a kind.
 func (v *view) done() Status {
-	rank := func(l StatusLine) int { return slices.Index(worst, l.Kind) }
-	slices.SortStableFunc(v.Lines, func(a, b StatusLine) int {
-		bad := func(l StatusLine) int {
-			if l.Bad {
-				return 0
-			}
-			return 1
+	rank := func(t Trouble) int { return slices.Index(worst, t.Kind) }
+	if paused := !v.list.PausedUntil.IsZero(); paused { // the cause comes first, and what follows from it is no trouble of its own
+		for i := range v.Trouble {
+			t := &v.Trouble[i]
+			t.Warning = t.Warning || slices.Contains([]string{string(Overdue), string(Stale), Waiting, InstanceIdle}, t.Kind)
 		}
-		return cmp.Or(cmp.Compare(bad(a), bad(b)), cmp.Compare(rank(a), rank(b)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-	})
-	v.OK = len(v.Unasked) == 0 && !slices.ContainsFunc(v.Lines, func(l StatusLine) bool { return l.Bad })
-	seen := map[string]int{}
-	kept := v.Lines[:0]
-	for _, l := range v.Lines {
-		if seen[l.Kind]++; seen[l.Kind] <= linesEach {
-			kept = append(kept, l)
+		rank = func(t Trouble) int {
+			if t.Kind == string(Paused) && t.Name == "" {
+				return -1
+			}
+			return slices.Index(worst, t.Kind)
 		}
 	}
-	v.More, v.Lines = v.More+len(v.Lines)-len(kept), kept
+	slices.SortStableFunc(v.Trouble, func(a, b Trouble) int {
+		if a.Warning != b.Warning {
+			if a.Warning {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	v.Well = len(v.CouldNotAsk) == 0 && !slices.ContainsFunc(v.Trouble, func(t Trouble) bool { return !t.Warning })
+	seen := map[string]int{}
+	kept := v.Trouble[:0]
+	for _, t := range v.Trouble {
+		if seen[t.Kind]++; seen[t.Kind] <= troubleEach {
+			kept = append(kept, t)
+		}
+	}
+	v.More, v.Trouble = v.More+len(v.Trouble)-len(kept), kept
 	return v.Status
 }

@@ -55,7 +55,7 @@ func BenchmarkStatus(b *testing.B) {
 	a := d.Admin()
 	testredis.Eventually(b, time.Minute, func() bool {
 		s, err := a.Activity.Status(ctx)
-		return err == nil && s.Schedules == 10_000
+		return err == nil && s.Counts.Schedules == 10_000
 	}, "all are declared")
 	before := calls(b, rdb)
 	for b.Loop() {

@@ -39,18 +39,29 @@ func (v *view) lookAtInstances() {
 	alive := slices.ContainsFunc(v.list.Items, func(i Instance) bool { return i.LeaseLeftMS > 0 })
 	switch {
 	case !alive:
-		v.add(StatusLine{Bad: true, Kind: KindNoInstance, Since: v.list.LeaderlessSince, Text: "no instance runs: nothing is scheduled, and no task begins", Command: "onbeat events"})
+		v.add(Trouble{Kind: NoLeader, Since: v.list.LeaderlessSince, Text: "no instance runs: nothing is scheduled, and no task begins", Show: "onbeat events"})
+		if v.Counts.Schedules == 0 && v.list.LeaderlessSince.IsZero() {
+			v.Trouble[0].Text += "; is this the right namespace?"
+		}
 	case lead == nil:
-		v.add(StatusLine{Bad: true, Kind: KindNoLeader, Since: v.list.LeaderlessSince, Text: "no instance leads: nothing is scheduled, and no task begins", Command: "onbeat instances"})
+		v.add(Trouble{Kind: NoLeader, Since: v.list.LeaderlessSince, Text: "no instance leads: nothing is scheduled, and no task begins", Show: "onbeat instances"})
 	default:
 		v.Leader, v.Release = lead.ID, lead.Release
 	}
 	if !v.list.PausedUntil.IsZero() {
-		v.add(StatusLine{Kind: KindAllPaused, Text: "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins", Command: "onbeat instances resume"})
+		v.add(Trouble{Warning: true, Kind: string(Paused), Text: "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins", Show: "onbeat instances resume"})
+	}
+	for _, i := range v.list.Items {
+		switch left := i.ProbationLeft(); {
+		case i.Suspected:
+			v.add(Trouble{Warning: true, Kind: InstanceIdle, Name: i.ID, Text: "is suspected: it showed no sign of life while it led", Show: "onbeat instances"})
+		case left > 0:
+			v.add(Trouble{Warning: true, Kind: InstanceIdle, Name: i.ID, Text: "is on probation for " + wording.Span(left) + " more: its release was lost soon after it became ready", Show: "onbeat instances"})
+		}
 	}
 	for _, i := range v.mayWork() {
-		v.Ready++
-		v.Workers += i.Concurrency
+		v.Counts.Instances++
+		v.Counts.Workers += i.Concurrency
 	}
 }
 
@@ -59,32 +70,40 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 	for i := range list {
 		s := &list[i]
 		c := v.judge(s)
-		line := StatusLine{Bad: c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Command: "onbeat schedules show " + s.Schedule.Name}
+		if s.Behind > 0 && s.Retired == nil {
+			v.add(Trouble{
+				Warning: true, Kind: string(Missed), Name: s.Schedule.Name, Show: "onbeat schedules show " + s.Schedule.Name,
+				Text: "behind with " + wording.Count(s.Behind, "slot", "slots") + " that were missed, and are still to run",
+			})
+		}
+		line := Trouble{Warning: !c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Show: "onbeat schedules show " + s.Schedule.Name}
 		switch {
 		case c.Health == Well:
-			v.Well++
+			v.Counts.Well++
 			continue
 		case c.Health == Paused:
 			if c.Since.IsZero() || v.now.Sub(c.Since) < pausedTooLong {
 				continue
 			}
-			line.Text, line.Command = "paused for more than a day", "onbeat schedules resume "+s.Schedule.Name
+			line.Text, line.Show = "paused for more than a day", "onbeat schedules resume "+s.Schedule.Name
 		case c.Health == Unhandled:
 			line.typ = s.Schedule.Task
 		case c.Health == Hung:
-			line.Command = "onbeat tasks show " + c.HeldBy
+			line.Show = "onbeat tasks show " + c.HeldBy
 		}
 		v.add(line)
 		if first := firstUnpushed(s, v.now); !first.IsZero() && (unpushed.IsZero() || first.Before(unpushed)) {
 			unpushed = first
 		}
 	}
-	if !unpushed.IsZero() && v.Leader != "" {
-		v.add(StatusLine{Bad: true, Kind: KindUnpushed, Name: v.Leader, Since: unpushed, Text: "the leader pushes no slots", Command: "onbeat events"})
+	goesOn := slices.ContainsFunc(list, func(s producer.Status) bool { return s.Pushed.After(unpushed.Add(lateBy)) })
+	if !unpushed.IsZero() && !goesOn && v.Leader != "" {
+		v.add(Trouble{Kind: LeaderIdle, Name: v.Leader, Since: unpushed, Text: "the leader pushes no slots", Show: "onbeat events"})
 	}
 }
 
-// firstUnpushed returns the first slot that has come and that nobody has dealt with, once that is a while ago.
+// firstUnpushed returns the first slot that has come and that nobody has dealt with, once that is a while ago. The leader may have set
+// aside that one schedule: it pushes nothing if no other schedule is further.
 func firstUnpushed(s *producer.Status, now time.Time) time.Time {
 	if s.Paused || s.Retired != nil || s.Pushed.IsZero() || !s.Pushed.Before(s.Last) {
 		return time.Time{}
@@ -118,7 +137,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 	may := v.mayWork()
 	idle := map[string]time.Time{}
 	told := map[string]bool{} // the types of which a schedule's line tells
-	for _, l := range v.Lines {
+	for _, l := range v.Trouble {
 		told[l.typ] = true
 	}
 	for i := range n.Lanes {
@@ -132,11 +151,8 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 			if told[name] {
 				continue
 			}
-			text := fmt.Sprintf("%s of the type %s in the queue %s: no instance handles them", wording.Count(l.Overdue, "task waits", "tasks wait"), name, l.Lane.Queue)
-			if near := v.list.Nearest(name); near != "" && near != name {
-				text += "; " + near + " is handled"
-			}
-			v.add(StatusLine{Bad: true, Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Command: "onbeat tasks list --state due --type " + name})
+			text := fmt.Sprintf("%s in the queue %s: %s", wording.Count(l.Overdue, "task waits", "tasks wait"), l.Lane.Queue, v.list.Unhandled(l.Lane.Queue, name))
+			v.add(Trouble{Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state due --type " + name})
 			continue
 		}
 		if oldest.IsZero() || l.Head.Before(oldest) {
@@ -147,7 +163,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 			if limited[name] {
 				text += "; the type has a limit, and some run"
 			}
-			v.add(StatusLine{Bad: !limited[name], Kind: KindWaiting, Name: name, Since: l.Head, Text: text, Command: "onbeat tasks list --state due --type " + name})
+			v.add(Trouble{Warning: limited[name], Kind: Waiting, Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state due --type " + name})
 		}
 		for k := range may {
 			if may[k].Running == 0 && late > idleFor && !limited[name] && v.list.PausedUntil.IsZero() && v.list.handledBy(&may[k], l.Lane.Queue, name) {
@@ -158,7 +174,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 		}
 	}
 	for id, since := range idle {
-		v.add(StatusLine{Bad: true, Kind: KindIdle, Name: id, Since: since, Text: "this instance is ready and claims nothing, though tasks wait", Command: "onbeat instances"})
+		v.add(Trouble{Kind: InstanceIdle, Name: id, Since: since, Text: "this instance is ready and claims nothing, though tasks wait", Show: "onbeat instances"})
 	}
 	v.lookAtWorkers(may, oldest)
 }
@@ -169,7 +185,7 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 	for i := range may {
 		running += may[i].Running
 	}
-	if v.Workers == 0 || running < int64(v.Workers) || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
+	if v.Counts.Workers == 0 || running < int64(v.Counts.Workers) || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
 		return
 	}
 	slices.SortFunc(v.held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
@@ -177,8 +193,8 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 	for _, h := range v.held[:min(len(v.held), longestRuns)] {
 		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(v.now.Sub(h.At))))
 	}
-	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Workers, strings.Join(names, ", "))
-	v.add(StatusLine{Bad: true, Kind: KindBusy, Since: oldest, Text: text, Command: "onbeat tasks list --state running"})
+	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Counts.Workers, strings.Join(names, ", "))
+	v.add(Trouble{Kind: WorkersBusy, Since: oldest, Text: text, Show: "onbeat tasks list --state running"})
 	ready := 0
 	for i := range v.list.Items {
 		if x := &v.list.Items[i]; x.State == "ready" && x.LeaseLeftMS > 0 && !x.Standby {
@@ -186,7 +202,7 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 		}
 	}
 	if lead := v.list.Leader(); lead != nil && ready > len(may) {
-		v.Lines[len(v.Lines)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
+		v.Trouble[len(v.Trouble)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
 	}
 }
 
@@ -200,7 +216,7 @@ func (v *view) lookAtCaps(n *queue.Counts, caps queue.Caps) {
 		{"dead tasks", n.Dead, int64(caps.Dead), "onbeat tasks failures"},
 	} {
 		if c.most > 0 && float64(c.n) >= nearlyFull*float64(c.most) {
-			v.add(StatusLine{Kind: KindFull, Name: c.what, Text: fmt.Sprintf("%d of at most %d %s", c.n, c.most, c.what), Command: c.command})
+			v.add(Trouble{Warning: true, Kind: NearlyFull, Name: c.what, Text: fmt.Sprintf("%d of at most %d %s", c.n, c.most, c.what), Show: c.command})
 		}
 	}
 }
@@ -221,8 +237,8 @@ func (a *activity) lookAtDead(ctx context.Context, v *view, dead int64) error {
 			v.More += len(groups) - i
 			break
 		}
-		v.add(StatusLine{
-			Bad: true, Kind: KindDead, Name: g.Type, Since: later(g.Oldest, from), Command: "onbeat tasks failures",
+		v.add(Trouble{
+			Kind: DeadTasks, Name: g.Type, Since: later(g.Oldest, from), Show: "onbeat tasks failures",
 			Text: wording.Count(int64(g.Tasks), "task failed", "tasks failed") + " for good: " + g.Error,
 		})
 	}
@@ -235,25 +251,25 @@ const mostStatusEvents = 2000
 // lookAtEvents tells what was lost or refused lately.
 func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 	events, err := a.q.Events(ctx, v.now.Add(-lately), mostStatusEvents)
-	said := map[string]*StatusLine{}
+	said := map[string]*Trouble{}
 	var retired []string
 	for _, e := range events {
-		line := StatusLine{Since: e.At}
+		line := Trouble{Since: e.At}
 		switch e.Kind {
 		case "lost writes":
-			line.Kind, line.Bad, line.Text = KindLost, true, "Redis lost its last writes"
+			line.Kind, line.Text = LostWrites, "Redis lost its last writes"
 			if e.Fields["kept"] == "0" {
 				line.Text = "Redis came back empty"
 			}
-			line.Command = "onbeat audit"
+			line.Show = "onbeat audit"
 		case "outbox refused", "outbox stuck":
-			line.Kind, line.Bad, line.Command = KindOutbox, true, "onbeat doctor"
+			line.Kind, line.Show = Outbox, "onbeat doctor"
 			line.Text = "rows of the outbox were refused, and stay in its table: " + e.Fields["error"]
 			if e.Kind == "outbox stuck" {
 				line.Text = "rows of the outbox can neither be removed nor noted: " + e.Fields["error"]
 			}
 		case "archive lost":
-			line.Kind, line.Bad, line.Command = KindArchive, true, "onbeat events"
+			line.Kind, line.Show = Archived, "onbeat events"
 			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
 		case "schedule retired":
 			retired = append(retired, e.Fields["schedule"])
@@ -271,17 +287,17 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 	}
 	gone, err := a.q.Retired(ctx, retired) // those that have come back are not
 	for name, r := range gone {
-		v.add(StatusLine{Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Command: "onbeat schedules show " + name})
+		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
 	}
 	return err
 }
 
 // lookForPausers names those who paused the schedules that are paused for long.
 func (a *activity) lookForPausers(ctx context.Context, v *view) error {
-	paused := map[string]*StatusLine{}
+	paused := map[string]*Trouble{}
 	since := v.now
-	for i := range v.Lines {
-		if l := &v.Lines[i]; l.Kind == string(Paused) {
+	for i := range v.Trouble {
+		if l := &v.Trouble[i]; l.Kind == string(Paused) {
 			paused[l.Name] = l
 			since = earlier(since, l.Since)
 		}
@@ -312,7 +328,7 @@ const archiveBehind = time.Minute
 func (a *activity) lookAtArchive(ctx context.Context, v *view) error {
 	since, err := a.past.Behind(ctx)
 	if err == nil && !since.IsZero() && v.now.Sub(since) > archiveBehind {
-		v.add(StatusLine{Bad: true, Kind: KindArchive, Since: since, Text: "the archive is behind", Command: "onbeat doctor"})
+		v.add(Trouble{Kind: Archived, Since: since, Text: "the archive is behind", Show: "onbeat doctor"})
 	}
 	return err
 }

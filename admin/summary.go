@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/producer"
 )
 
-// Summary says in a few numbers how the schedules of a namespace have done lately, and which of them need a look. What it says of
+// Summary says in a few numbers how the schedules of a namespace have done lately, What it says of
 // the runs is of the time from From to Now, which is shorter than asked if that had more than 20,000 runs.
 type Summary struct {
 	Now  time.Time `json:"now"` // by the clock of Redis
@@ -36,16 +35,8 @@ type Summary struct {
 	// retried by hand is not late. It is nil if there is none.
 	Lag *Lag `json:"lag,omitempty"`
 
-	// UnpushedSince is when the first slot came that nobody has pushed, once that is more than 10 s ago: no instance leads, or the
-	// leader cannot schedule. It is zero as long as slots are pushed.
-	UnpushedSince time.Time `json:"unpushed_since,omitzero"`
-
 	// Ahead counts the slots that come in the minute after Now, in steps of 5 s.
 	Ahead []int64 `json:"ahead"`
-
-	// Troubles are schedules that need a look, the worst first, at most 20 of each kind. TroublesInAll counts all of them.
-	Troubles      []Trouble `json:"troubles"`
-	TroublesInAll int       `json:"troubles_in_all"`
 }
 
 // Lag says how long slots waited.
@@ -56,37 +47,12 @@ type Lag struct {
 	MaxMS int64 `json:"max_ms"`
 }
 
-// Trouble is why a schedule needs a look.
-type Trouble struct {
-	Schedule string `json:"schedule"`
-	// Kind is "missed", "behind", "stale" or "failing".
-	Kind string `json:"kind"`
-	// Slots is how many were missed, how many missed ones are still to run, and how many runs failed since the last one that went
-	// well.
-	Slots int64 `json:"slots,omitempty"`
-	// Ratio is how many times the gap between its slots a stale schedule has not succeeded: 3 or more.
-	Ratio float64 `json:"ratio,omitempty"`
-	// At is when that was noted last. Nothing notes that a schedule is behind or stale.
-	At    time.Time `json:"at,omitzero"`
-	Error string    `json:"error,omitempty"` // of the last run that failed
-	Task  string    `json:"task,omitempty"`  // that failed last
-}
-
 // What a summary has.
 const (
-	summaryTime  = 5 * time.Minute // by default
-	summaryRuns  = 20_000          // that are read
-	troublesEach = 20
-	failingFrom  = 3 // failures in a row
-	staleFrom    = 3 // gaps without a success
-	unpushedFor  = 10 * time.Second
-	aheadStep    = 5 * time.Second
-	aheadSteps   = 12
-
-	troubleMissed  = "missed"
-	troubleBehind  = "behind"
-	troubleStale   = "stale"
-	troubleFailing = "failing"
+	summaryTime = 5 * time.Minute // by default
+	summaryRuns = 20_000          // that are read
+	aheadStep   = 5 * time.Second
+	aheadSteps  = 12
 )
 
 // summaries follow the schedules from one summary to the next, so that none reads them all.
@@ -118,21 +84,13 @@ func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, e
 	}
 	t := tally{
 		Summary:  Summary{Now: now.UTC(), From: now.Add(-since).UTC(), Active: found.Active, Paused: found.Paused},
-		follower: f, lags: map[string]int64{}, well: map[string]bool{}, failing: map[string]*Trouble{}, missed: map[string]*Trouble{},
+		follower: f, lags: map[string]int64{},
 	}
 	if err := t.read(ctx, a.q); err != nil {
 		return Summary{}, err
 	}
-	behind, err := f.Behind(ctx)
-	if err != nil {
-		return Summary{}, err
-	}
-	if t.UnpushedSince, err = f.Unpushed(ctx, now.Add(-unpushedFor)); err != nil {
-		return Summary{}, err
-	}
 	t.Ahead = f.Ahead(now, aheadStep, aheadSteps)
 	t.measure()
-	t.judge(found.Stale, behind)
 	return t.Summary, nil
 }
 
@@ -141,9 +99,6 @@ type tally struct {
 	Summary
 	follower *producer.Follower
 	lags     map[string]int64 // ms, by task
-	well     map[string]bool  // schedules of which a success was met
-	failing  map[string]*Trouble
-	missed   map[string]*Trouble
 }
 
 // read takes in the history, the newest first.
@@ -172,20 +127,14 @@ func (t *tally) note(n *history.Note) {
 	switch n.Word {
 	case history.Done:
 		t.Done++
-		t.well[n.Maker] = true
 	case history.Failed:
 		t.Failed++
-		t.fail(n)
 	case history.Dead:
 		t.Dead++
-		t.fail(n)
 	case history.Lost:
 		t.Lost++
-		t.fail(n)
 	case history.Missed:
-		slots := history.SlotsOf(n)
-		t.Missed += slots
-		troubleOf(t.missed, n.Schedule, troubleMissed, n).Slots += slots
+		t.Missed += history.SlotsOf(n)
 	case history.Skipped:
 		t.Skipped += history.SlotsOf(n)
 	}
@@ -203,23 +152,6 @@ func (t *tally) wait(r producer.Run) {
 	}
 }
 
-// fail counts a run that failed after the last success of its schedule.
-func (t *tally) fail(n *history.Note) {
-	if !t.well[n.Maker] {
-		troubleOf(t.failing, n.Maker, troubleFailing, n).Slots++
-	}
-}
-
-// troubleOf returns the trouble of a schedule, and makes it of a note if there is none: the newest comes first.
-func troubleOf(list map[string]*Trouble, schedule, kind string, n *history.Note) *Trouble {
-	x := list[schedule]
-	if x == nil {
-		x = &Trouble{Schedule: schedule, Kind: kind, At: n.At.UTC(), Error: n.Error, Task: n.TaskID}
-		list[schedule] = x
-	}
-	return x
-}
-
 // measure finds the lags that the summary has.
 func (t *tally) measure() {
 	if len(t.lags) == 0 {
@@ -228,40 +160,4 @@ func (t *tally) measure() {
 	lags := slices.Sorted(maps.Values(t.lags))
 	at := func(percent int) int64 { return lags[(len(lags)*percent+99)/100-1] }
 	t.Lag = &Lag{Slots: len(lags), P50MS: at(50), P99MS: at(99), MaxMS: at(100)}
-}
-
-// judge finds the troubles.
-func (t *tally) judge(stale []producer.Stale, behind map[string]int64) {
-	t.Troubles = []Trouble{}
-	t.add(slices.Collect(maps.Values(t.missed)))
-	var owing []*Trouble
-	for name, slots := range behind {
-		owing = append(owing, &Trouble{Schedule: name, Kind: troubleBehind, Slots: slots})
-	}
-	t.add(owing)
-	var late []*Trouble
-	for _, s := range stale {
-		if s.Ratio >= staleFrom {
-			late = append(late, &Trouble{Schedule: s.Schedule, Kind: troubleStale, Ratio: s.Ratio})
-		}
-	}
-	t.add(late)
-	var failing []*Trouble
-	for _, x := range t.failing {
-		if x.Slots >= failingFrom {
-			failing = append(failing, x)
-		}
-	}
-	t.add(failing)
-}
-
-// add adds troubles of one kind.
-func (t *tally) add(list []*Trouble) {
-	slices.SortFunc(list, func(a, b *Trouble) int {
-		return cmp.Or(cmp.Compare(b.Slots, a.Slots), cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Schedule, b.Schedule))
-	})
-	t.TroublesInAll += len(list)
-	for _, x := range list[:min(len(list), troublesEach)] {
-		t.Troubles = append(t.Troubles, *x)
-	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// The summary counts what the history has of the time, and names the schedules that miss slots or fail again and again.
+// The summary counts what the history has of the time.
 func TestSummary_saysHowSchedulesDid(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {
@@ -58,15 +58,6 @@ func TestSummary_saysHowSchedulesDid(t *testing.T) {
 		}
 		if len(got.Ahead) != 12 || got.Ahead[0] != 15 {
 			t.Errorf("ahead %v", got.Ahead)
-		}
-		if len(got.Troubles) != 2 || got.TroublesInAll != 2 {
-			t.Fatalf("troubles %+v", got.Troubles)
-		}
-		if x := got.Troubles[0]; x.Schedule != "well" || x.Kind != "missed" || x.Slots != 5 {
-			t.Errorf("missed: %+v", x)
-		}
-		if x := got.Troubles[1]; x.Schedule != "bad" || x.Kind != "failing" || x.Slots != 3 || x.Task == "" {
-			t.Errorf("failing: %+v", x)
 		}
 		if older, err := a.Activity.Summary(ctx, time.Hour); err != nil || older.Dead != 3 {
 			t.Errorf("of an hour: %+v, %v", older, err)

@@ -19,7 +19,7 @@ func (s *Server) activity() {
 	add(s, route{id: "audit", method: get, path: "/audit", summary: "Judge every slot of a time", role: Viewer, errors: []int{http.StatusNotFound}}, s.audit)
 	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span with its outcome, and the leaders", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
 	add(s, route{id: "status", method: get, path: "/status", summary: "Say whether all is well now, and what is wrong, the worst first", role: Viewer}, s.status)
-	add(s, route{id: "summary", method: get, path: "/summary", summary: "Show figures of all schedules, and the schedules with trouble", role: Viewer}, s.summary)
+	add(s, route{id: "summary", method: get, path: "/summary", summary: "Show figures of all schedules", role: Viewer}, s.summary)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 

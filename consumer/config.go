@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,10 +72,11 @@ func (c Config) Validate() error {
 	return errors.Join(list...)
 }
 
+// DefaultConcurrency is how many tasks a consumer runs at once if its configuration does not say.
+const DefaultConcurrency = 10
+
 func (c Config) withDefaults() Config {
-	if c.Concurrency == 0 {
-		c.Concurrency = 10
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	if c.Drain == 0 {
 		c.Drain = 30 * time.Second
 	}

@@ -1,9 +1,6 @@
 package producer
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Ahead counts the slots to come of all schedules, as of the last [Follower.Follow]. Each number counts one step; the first step
 // begins after the given moment. The times are slots, without jitter. Paused schedules have none.
@@ -28,26 +25,4 @@ func (f *Follower) Due(schedule string, slot time.Time) time.Time {
 		return s.s.JitterFor(schedule, slot)
 	}
 	return slot
-}
-
-// Behind returns the schedules that are behind, and with how many slots: they were missed, and are still to be pushed. It knows the
-// schedules as of the last [Follower.Follow].
-func (f *Follower) Behind(ctx context.Context) (map[string]int64, error) {
-	owed, err := f.q.Behind(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slots := map[string]int64{}
-	for name, text := range owed {
-		s := f.known[name]
-		if s == nil {
-			continue
-		}
-		now := *s.entry
-		now.owes(text)
-		if n := now.count(now.behind); n > 0 {
-			slots[name] = n
-		}
-	}
-	return slots, nil
 }

@@ -27,8 +27,8 @@ type Health struct {
 	Dead, Failed int64
 	// Troubled is when the first attempt failed since Success, or the first slot was missed.
 	Troubled time.Time
-	// Skipped is how many slots were skipped since Ended because the run before them went on, and Missed how many were missed since
-	// Success; MissedAt is when the last of these was noted.
+	// Skipped is how many slots were skipped because a run before them went on, since a run ended or was lost or handed back; Missed is how
+	// many were missed since Success; MissedAt is when the last of these was noted.
 	Skipped, Missed int64
 	MissedAt        time.Time
 	// Noted is when anything was last noted.
@@ -59,11 +59,16 @@ func (h *Health) add(n *history.Note) bool {
 		h.Dead++
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
 		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
+	case history.Returned:
+		h.Skipped = 0
 	case history.Cancelled:
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
 	case history.Failed, history.Lost:
 		h.trouble(n.At)
 		h.Failed++
+		if n.Word == history.Lost {
+			h.Skipped = 0
+		}
 		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
 	case history.Skipped:
 		if n.Why != history.ByOverlap {

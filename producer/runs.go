@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ type Run struct {
 	Schedule string
 	Task     string    // its ID
 	Slot     time.Time // zero if the run was triggered
+	To       time.Time // the last slot of a range without runs, which begins with Slot; else zero
+	Slots    int64     // how many slots the range has
 	Attempt  int
 	Began    time.Time     // when an instance claimed it; zero if the slot ended without a run, such as a skipped one
 	Took     time.Duration // how long the handler ran; zero if not known
@@ -54,6 +57,9 @@ func RunOf(n *archive.Note) Run {
 	if _, slot, ok := task.ParseSlotID(strings.TrimSuffix(n.TaskID, backfillMark)); ok {
 		r.Slot = slot
 	}
+	if n.TaskID == "" {
+		r.Schedule, r.Slot, r.To, r.Slots = n.Schedule, n.From, n.To, n.Count
+	}
 	if r.OnGrid() {
 		r.Lag = r.Began.Sub(r.Slot)
 	}
@@ -72,7 +78,8 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		}
 		next = e.ID
 		for i := len(e.Notes) - 1; i >= 0; i-- {
-			if n := &e.Notes[i]; n.Maker != "" && (name == "" || name == n.Maker) {
+			n := &e.Notes[i]
+			if of := cmp.Or(n.Maker, n.Schedule); of != "" && (name == "" || name == of) && n.Word != history.Was {
 				runs = append(runs, RunOf(n))
 			}
 		}

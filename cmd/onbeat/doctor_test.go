@@ -146,7 +146,7 @@ func TestDoctor_leavesWhatNobodyHandlesOutOfLateness(t *testing.T) {
 	if c := d.of("lateness"); c.State != doctor.OK {
 		t.Errorf("%+v", c)
 	}
-	if c := d.of("handlers"); c.State != doctor.Warn || !strings.Contains(c.Hint, "onbeat tasks delete ID") {
+	if c := d.of("handlers"); c.State != doctor.Warn || !strings.Contains(c.Hint, "onbeat tasks cancel --all") {
 		t.Errorf("%+v", c)
 	}
 }

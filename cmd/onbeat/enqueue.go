@@ -105,9 +105,12 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil && c.Strict { // a producer may be allowed to add tasks only
 		return fmt.Errorf("--strict asks for the instances: %w", err)
 	}
-	why := unhandled(&list, t.Type, t.Queue)
+	why := ""
+	if err == nil {
+		why = unhandled(&list, t.Type, t.Queue)
+	}
 	if why != "" && c.Strict {
-		return &failure{errors.New(why), "mend the type, or leave out --strict: the task then waits until an instance handles it"}
+		return &failure{errors.New(why), "mend the type or the queue, or leave out --strict: the task then waits until an instance handles it"}
 	}
 	a.carryTrace([]*task.Task{t})
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
@@ -117,7 +120,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if why != "" && done[0].Err == nil {
+	if why != "" && len(list.Items) > 0 && done[0].Err == nil {
 		fmt.Fprintf(a.err, "onbeat: note: %s: the task waits until one does\n", why)
 	}
 	return a.printEnqueued(done[0], t)

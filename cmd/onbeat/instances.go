@@ -85,7 +85,10 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 		if i.Suspected {
 			state += ", suspected"
 		}
-		if i.Leader {
+		switch {
+		case i.Leader && i.LeaseLeftMS <= 0:
+			leader = fmt.Sprintf("led, epoch %d", i.Epoch)
+		case i.Leader:
 			leader = fmt.Sprintf("leads, epoch %d", i.Epoch)
 		}
 		running := fmt.Sprint(i.Running)

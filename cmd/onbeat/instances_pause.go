@@ -50,11 +50,19 @@ func (*instancesResumeCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
+	list, err := cl.Instances.List(ctx)
+	if err != nil {
+		return err
+	}
 	if err := cl.Instances.Resume(ctx); err != nil {
 		return err
 	}
 	if a.JSON {
 		return a.printJSON(admin.Pause{})
+	}
+	if list.PausedUntil.IsZero() {
+		a.printf("the instances of %s were not paused", cl.namespace)
+		return nil
 	}
 	a.printf("%s: the tasks that fell due begin now", a.style.green("resumed"))
 	return nil

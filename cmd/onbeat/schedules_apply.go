@@ -120,7 +120,7 @@ type kind struct{ typ, queue string }
 // sayUnhandled notes on stderr which task types no instance handles.
 func (a *app) sayUnhandled(ctx context.Context, cl *client, list []kind) {
 	instances, err := cl.Instances.List(ctx)
-	if err != nil || len(instances.Items) == 0 {
+	if err != nil || len(instances.Items) == 0 { // the first tasks often come before the first instance
 		return
 	}
 	var said []string
@@ -132,15 +132,11 @@ func (a *app) sayUnhandled(ctx context.Context, cl *client, list []kind) {
 	}
 }
 
-// unhandled says that no instance handles tasks of a type in a queue, with the nearest type that one does. It is "" if one does, or if
-// no instance is there.
+// unhandled says that no instance handles tasks of a type in a queue, and why. It is "" if one does.
 func unhandled(list *admin.InstanceList, typ, queue string) string {
-	if len(list.Items) == 0 || list.Handles(cmp.Or(queue, task.DefaultQueue), typ) {
+	queue = cmp.Or(queue, task.DefaultQueue)
+	if list.Handles(queue, typ) {
 		return ""
 	}
-	why := fmt.Sprintf("no instance handles %q", typ)
-	if near := list.Nearest(typ); near != "" && near != typ {
-		why += fmt.Sprintf(" (%q is handled)", near)
-	}
-	return why
+	return list.Unhandled(queue, typ)
 }

@@ -86,7 +86,7 @@ func TestBackfill_againRunsWhatFailed(t *testing.T) {
 		t.Fatalf("%q", out)
 	}
 	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "+backfill") == 5 }, "all five failed")
-	if out := s.must("schedules", "backfill", "sad", "--from", "5h"); !strings.Contains(out, "added 0 of 5 slots\nan earlier backfill has added 5") {
+	if out := s.must("schedules", "backfill", "sad", "--from", "5h"); !strings.Contains(out, "added 0 of 5 slots\nan earlier backfill added 5") {
 		t.Errorf("%q", out)
 	}
 	if out := s.must("schedules", "backfill", "sad", "--from", "5h", "--again"); !strings.HasPrefix(out, "added 5 of 5 slots") {

@@ -29,6 +29,10 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	if c.Deleted {
 		return a.listDeleted(ctx, cl, c.Reveal)
 	}
+	instances, err := cl.Instances.List(ctx) // first: no slot that is next came before it
+	if err != nil {
+		return err
+	}
 	list, unread := cl.Schedules.List(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
@@ -41,10 +45,6 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 		return unread
-	}
-	instances, err := cl.Instances.List(ctx)
-	if err != nil {
-		return err
 	}
 	if len(list.Items) == 0 {
 		a.printf("no schedules in %s", cl.namespace)

@@ -74,7 +74,9 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if to.IsZero() {
-		to = there
+		if to = there; from.After(to) {
+			return refuse("from", c.From, "is in the future", "name a time that has come: its slots run again")
+		}
 	}
 	p := a.progress()
 	got, err := cl.Schedules.Backfill(ctx, c.Name, producer.Backfilling{
@@ -99,7 +101,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 		if c.Again {
 			a.printf("%d of an earlier backfill wait or run now", left)
 		} else {
-			a.printf("an earlier backfill has added %d; --again runs those that have ended once more", left)
+			a.printf("an earlier backfill added %d; to run those again, pass --again", left)
 		}
 	}
 	return nil

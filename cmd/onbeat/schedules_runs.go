@@ -65,12 +65,16 @@ func (a *app) runsTable(runs []admin.Run, now time.Time) *table {
 		switch r.Outcome {
 		case history.Done:
 			outcome.paint = a.style.green
-		case history.Failed, history.Dead, history.Lost:
+		case history.Failed, history.Dead, history.Lost, history.Missed:
 			outcome.paint = a.style.red
 		}
 		slot, began, attempt := "-", "-", "-"
 		if !r.Slot.IsZero() {
 			slot = at(r.Slot)
+		}
+		if r.Slots > 1 {
+			slot += " … " + at(r.To)
+			outcome.text = fmt.Sprintf("%d %s", r.Slots, outcome.text)
 		}
 		if !r.Began.IsZero() {
 			began, attempt = wording.Ago(r.Began, now), fmt.Sprint(r.Attempt)

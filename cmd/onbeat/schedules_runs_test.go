@@ -54,6 +54,9 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for i, r := range page.Items {
+		if r.Outcome == "missed" { // no instance led when the first were due
+			continue
+		}
 		if r.Outcome != "dead" || r.Error != "no route to the host" || r.Attempt != 1 || r.Took == "" || r.Instance == "" ||
 			r.Began.Before(r.Slot) || !r.Ended.After(r.Began) || i > 0 && r.Slot.After(page.Items[i-1].Slot.Add(time.Second)) { // the runs of one batch come in any order
 			t.Errorf("run %d: %+v", i, r)

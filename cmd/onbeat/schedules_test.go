@@ -162,7 +162,7 @@ func TestSchedules_backfillAddsEachSlotOnce(t *testing.T) {
 	if v.Slots != 10 || v.Added != 0 {
 		t.Errorf("%+v", v)
 	}
-	s.fails(2, []string{"schedules", "backfill", "a", "--from", "1h", "--to", "2h"}, "before from")
+	s.fails(2, []string{"schedules", "backfill", "a", "--from", "1h", "--to", "2h"}, "from")
 	s.fails(2, []string{"schedules", "backfill", "a", "--from", "1970-01-01T00:00:00Z"}, "slots, the limit is 100000")
 }
 

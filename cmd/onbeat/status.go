@@ -42,7 +42,7 @@ func (c *statusCmd) show(ctx context.Context, a *app) error {
 	} else {
 		a.showStatus(cl.namespace, &s)
 	}
-	if err == nil && !s.OK {
+	if err == nil && !s.Well {
 		return errSaid
 	}
 	return err
@@ -51,12 +51,12 @@ func (c *statusCmd) show(ctx context.Context, a *app) error {
 func (a *app) showStatus(namespace string, s *admin.Status) {
 	verdict := a.style.green("✓ all is well")
 	switch {
-	case !s.OK && len(s.Lines) == 0:
+	case !s.Well && len(s.Trouble) == 0:
 		verdict = a.style.red("✗ not all could be asked")
-	case !s.OK:
+	case !s.Well:
 		verdict = a.style.red("✗ something is wrong")
-	case len(s.Lines) > 0:
-		verdict = a.style.yellow("✓ all runs, with warnings")
+	case len(s.Trouble) > 0:
+		verdict = a.style.yellow("✓ everything runs; there are warnings")
 	}
 	lead := "no instance leads"
 	if s.Leader != "" {
@@ -66,30 +66,30 @@ func (a *app) showStatus(namespace string, s *admin.Status) {
 		}
 	}
 	a.printf("%s  %s\n%s, %s, %d of %d workers busy, %d of %d schedules well", a.style.bold(namespace), verdict, lead,
-		wording.Count(int64(s.Ready), "instance takes work", "instances take work"), s.Running, s.Workers, s.Well, s.Schedules)
-	if len(s.Lines) > 0 {
+		wording.Count(int64(s.Counts.Instances), "instance takes work", "instances take work"), s.Counts.Running, s.Counts.Workers, s.Counts.Well, s.Counts.Schedules)
+	if len(s.Trouble) > 0 {
 		a.printf("")
 		t := a.table("", "WHAT", "NAME", "SINCE", "WHY", "MORE")
-		for _, l := range s.Lines {
-			mark, paint := "!", a.style.yellow
-			if l.Bad {
-				mark, paint = "✗", a.style.red
+		for _, l := range s.Trouble {
+			mark, paint := "✗", a.style.red
+			if l.Warning {
+				mark, paint = "!", a.style.yellow
 			}
 			name, since := l.Name, "-"
 			if name == "" {
 				name = "-"
 			}
 			if !l.Since.IsZero() {
-				since = wording.Span(s.Now.Sub(l.Since))
+				since = wording.Span(s.Asked.Sub(l.Since))
 			}
-			t.add(cell{mark, paint}, cell{l.Kind, paint}, cell{name, a.style.bold}, since, l.Text, cell{l.Command, a.style.dim})
+			t.add(cell{mark, paint}, cell{l.Kind, paint}, cell{name, a.style.bold}, since, l.Text, cell{l.Show, a.style.dim})
 		}
 		t.print(a.out)
 	}
 	if s.More > 0 {
 		a.printf("and %d more", s.More)
 	}
-	for _, what := range s.Unasked {
-		a.printf("%s", a.style.red(fmt.Sprintf("✗ could not ask %s", what)))
+	for _, u := range s.CouldNotAsk {
+		a.printf("%s", a.style.red(fmt.Sprintf("✗ could not ask %s: %s", u.Source, u.Error)))
 	}
 }

@@ -19,9 +19,9 @@ func (s *shell) kinds() (code int, kinds map[string]string) {
 		s.Fatalf("%v: %+v", err, r)
 	}
 	kinds = map[string]string{}
-	for _, l := range got.Lines {
+	for _, l := range got.Trouble {
 		kinds[l.Kind] += l.Name + " "
-		if l.Command == "" || l.Text == "" || strings.Contains(l.Text, "\n") {
+		if l.Show == "" || l.Text == "" || strings.Contains(l.Text, "\n") {
 			s.Errorf("%+v", l)
 		}
 	}
@@ -32,7 +32,7 @@ func (s *shell) kinds() (code int, kinds map[string]string) {
 func TestStatus_namesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if code, kinds := s.kinds(); code != exitFailed || kinds[admin.KindNoInstance] == "" {
+	if code, kinds := s.kinds(); code != exitFailed || kinds[admin.NoLeader] == "" {
 		t.Errorf("without an instance: %d, %v", code, kinds)
 	}
 	s.serving("--release", "v1")
@@ -65,7 +65,9 @@ func TestStatus_namesWhatIsWrong(t *testing.T) {
 func TestEnqueue_namesATypeThatNoInstanceHandles(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.must("enqueue", "htpp", "--id", "early") // nobody knows yet
+	if r := s.run("", "enqueue", "echo", "--strict", "--id", "nobody"); r.code != exitFailed || r.out != "" { // no instance runs
+		t.Errorf("%+v", r)
+	}
 	s.serving("--release", "v1")
 	if r := s.run("", "enqueue", "htpp", "--id", "late"); r.code != 0 || r.out != "late\n" || !strings.Contains(r.err, `"http" is handled`) {
 		t.Errorf("%+v", r)
@@ -77,7 +79,9 @@ func TestEnqueue_namesATypeThatNoInstanceHandles(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s.fails(1, []string{"tasks", "show", "strict"}, "not found")
-	s.must("enqueue", "echo", "--strict")
+	if r := s.run("", "enqueue", "echo", "--strict", "--queue", "nowhere"); r.code != 0 { // the instance takes from all queues
+		t.Errorf("%+v", r)
+	}
 }
 
 // What could not be told is not green.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -269,24 +268,6 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 		}
 		if cursor = next; cursor == 0 {
 			return version, nil
-		}
-	}
-}
-
-// Behind returns the slots that schedules are behind with, by name, as [Stored] has them. They are few, mostly none. Some
-// of the schedules may not exist any more.
-func (q *Queue) Behind(ctx context.Context) (map[string]string, error) {
-	all := map[string]string{}
-	for cursor := uint64(0); ; {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Behind, cursor, "", MaxBatch).Result()
-		if err != nil {
-			return nil, fmt.Errorf("read the missed slots of schedules: %w", store.Classify(err))
-		}
-		for pair := range slices.Chunk(kv, 2) {
-			all[pair[0]] = pair[1]
-		}
-		if cursor = next; cursor == 0 {
-			return all, nil
 		}
 	}
 }

@@ -9,15 +9,14 @@ import { plural } from '../tasks/words.js';
 import { length, number } from '../time.js';
 import { View } from '../view.js';
 
-const most = 30; // items of attention
 const seen = []; // counts, to see how they change
 const rateTime = 60_000;
 
 let summary, asked = 0;
 
 async function load(signal) {
-  const [counts, instances] = await Promise.all([get('/counts', {}, { signal }), get('/instances', {}, { signal }), summarize(signal)]);
-  return { counts, instances, summary };
+  const [status, counts, instances] = await Promise.all([get('/status', {}, { signal }), get('/counts', {}, { signal }), get('/instances', {}, { signal }), summarize(signal)]);
+  return { status, counts, instances, summary };
 }
 
 // summarize asks for the summary now and then: the server reads all runs of the time for it.
@@ -29,20 +28,17 @@ async function summarize(signal) {
 }
 
 function show(data) {
-  showAttention(attention(data));
+  showAttention(attention(data.status));
   showFigures(data);
   showLanes(data.counts);
 }
 
 function showAttention(items) {
   $('#well').hidden = items.length > 0;
-  keyed($('#attention ul'), items.slice(0, most), (x) => x.key, () => clone('item'), (li, x) => {
+  keyed($('#attention ul'), items, (x) => x.key, () => clone('item'), (li, x) => {
     li.dataset.tone = x.tone;
-    const [link, also] = $$('a', li);
-    link.href = x.href;
-    also.hidden = !x.also;
-    if (x.also) also.href = x.also[0];
-    fill(li, { text: x.text, more: x.more ?? '', also: x.also?.[1] ?? '' });
+    $('a', li).href = x.href;
+    fill(li, { text: x.text, more: x.more ?? '' });
   });
 }
 

@@ -106,8 +106,7 @@ func (d *doctor) keysOverCaps(ctx context.Context) {
 	d.ok("caps", "every key is within its cap")
 }
 
-// The hint names several ways, as no single command gets rid of all tasks of a type.
-const unhandledHint = "deploy a release that handles them, or let one take them (consume, queues, --allow-exec), or pause or delete their schedule; to delete single tasks: onbeat tasks delete ID"
+const unhandledHint = "deploy a release that handles them, or let one take them (consume, queues, --allow-exec); or pause or delete their schedule, and cancel the tasks: onbeat tasks cancel --all --type TYPE"
 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
@@ -123,7 +122,7 @@ func (d *doctor) unhandled(ctx context.Context) {
 		}
 	}
 	if len(waiting) > 0 {
-		d.warn("handlers", unhandledHint, "due, and no instance handles them: %s", strings.Join(waiting, ", "))
+		d.warn("handlers", unhandledHint, "no instance handles these due tasks: %s", strings.Join(waiting, ", "))
 		return
 	}
 	d.ok("handlers", "every due task has an instance that handles it")
@@ -155,6 +154,15 @@ func (d *doctor) lateness(ctx context.Context) {
 	case len(live) == 0:
 		hint = "start an instance: onbeat serve"
 	}
+	var types []string
+	for i := range n.Lanes {
+		types = append(types, n.Lanes[i].Lane.Type)
+	}
+	limited, err := d.q.Limited(ctx, types)
+	if err != nil {
+		d.fail("lateness", "", "%v", err)
+		return
+	}
 	var worst queue.LaneCount
 	for _, l := range n.Lanes {
 		handled := len(live) == 0 || instances.Handles(l.Lane.Queue, l.Lane.Type)
@@ -163,6 +171,9 @@ func (d *doctor) lateness(ctx context.Context) {
 		}
 	}
 	if late := n.Now.Sub(worst.Head); !worst.Head.IsZero() && late > 10*time.Second {
+		if limited[worst.Lane.Type] {
+			hint = "as many tasks of this type run as its limit lets: raise it (limits), or make the tasks faster"
+		}
 		d.warn("lateness", hint, "the oldest due task (%s) has been waiting for %s", worst.Lane.Type, wording.Span(late))
 		return
 	}
