@@ -202,7 +202,7 @@ func TestDamage_thatStoppedABeat(t *testing.T) {
 		},
 		"definitions gone, and no later change to be seen": func(ctx context.Context, w *damage) error {
 			damaged := w.rdb.ZAdd(ctx, w.prefix+"changed", redis.Z{Score: 1e15, Member: "x"}).Err()
-			_, err := w.d.Schedules().Pause(ctx, "s0") // so that the leader looks at what has changed
+			_, err := w.d.Schedules().Pause(ctx, "s0", "") // so that the leader looks at what has changed
 			time.Sleep(time.Second)
 			_, again := w.d.Schedules().Resume(ctx, "s0")
 			return errors.Join(damaged, err, again, w.rdb.HDel(ctx, w.prefix+"schedules", "s1", "s2", "s3", "s4").Err())

@@ -148,10 +148,10 @@ func works(t *testing.T, rdb redis.UniversalClient, ns string) {
 	must(t, err)
 	reads(t, d)
 	list := d.Schedules()
-	for _, change := range []func(context.Context, string) (bool, error){list.Pause, list.Resume} {
-		_, err := change(ctx, "s")
-		must(t, err)
-	}
+	_, err = list.Pause(ctx, "s", "for a while")
+	must(t, err)
+	_, err = list.Resume(ctx, "s")
+	must(t, err)
 	_, err = list.Trigger(ctx, "s", nil)
 	must(t, err)
 	run(t, make())

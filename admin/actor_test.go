@@ -50,8 +50,10 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 		{"schedule reverted", "changes", `[{"field":"every","from":"2h","to":"1h"}]`, func() error {
 			return second(a.Schedules.Revert(ctx, "s", first.Revision))
 		}},
-		{"schedule paused", "changes", `[{"field":"paused","from":"false","to":"true"}]`, func() error { return second(a.Schedules.Pause(ctx, "s")) }},
+		{"schedule paused", "changes", `[{"field":"paused","from":"false","to":"true"}]`, func() error { return second(a.Schedules.Pause(ctx, "s", "")) }},
 		{"schedule resumed", "changes", `[{"field":"paused","from":"true","to":"false"}]`, func() error { return second(a.Schedules.Resume(ctx, "s")) }},
+		{"schedule paused", "reason", "the database moves", func() error { return second(a.Schedules.Pause(ctx, "s", "the database moves")) }},
+		{"schedule resumed", "schedule", "s", func() error { return second(a.Schedules.Resume(ctx, "s")) }},
 		{"schedule triggered", "schedule", "s", func() error { return second(a.Schedules.Trigger(ctx, "s", nil)) }},
 		{"backfill", "slots", "1", func() error {
 			return second(a.Schedules.Backfill(ctx, "s", producer.Backfilling{From: slot(), To: slot()}))
@@ -71,7 +73,8 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 			return second(a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{Queue: "q"}}))
 		}},
 		{"promoted", "release", "v1", func() error { return second(a.Instances.Promote(ctx, "v1")) }},
-		{"claims paused", "ms", "1000", func() error { return second(a.Instances.Pause(ctx, time.Second)) }},
+		{"claims paused", "ms", "1000", func() error { return second(a.Instances.Pause(ctx, time.Second, "")) }},
+		{"claims paused", "reason", "failover", func() error { return second(a.Instances.Pause(ctx, time.Second, "failover")) }},
 		{"claims resumed", "", "", func() error { return a.Instances.Resume(ctx) }},
 	} {
 		do(c.event, c.call)

@@ -44,7 +44,7 @@ func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
 			must(t, d.Run(running))
 			stop()
 		}
-		_, err := a.Schedules.Pause(ctx, "a")
+		_, err := a.Schedules.Pause(ctx, "a", "")
 		must(t, err)
 		b, err := a.Activity.Beat(ctx, admin.BeatQuery{From: began, Schedules: []string{"a"}})
 		must(t, err)

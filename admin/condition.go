@@ -111,7 +111,10 @@ func (x *scene) judge(s *producer.Status) Condition {
 		c.Health, c.Since, c.Why = Retired, s.Retired.At, retiredBy(s.Retired.Release)
 		return c
 	case s.Paused:
-		c.Health, c.Since = Paused, s.Changed(x.now)
+		c.Health, c.Since, c.Why = Paused, s.Changed(x.now), pausedWhy(s.Pause)
+		if s.Pause != nil {
+			c.Since = s.Pause.At
+		}
 		return c
 	case s.Deleted != nil || s.Next.IsZero() && s.Last.IsZero():
 		return c
@@ -284,6 +287,19 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// pausedWhy says who paused a schedule, and why; "" if neither is known.
+func pausedWhy(p *producer.Pause) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.By == "":
+		return p.Reason
+	case p.Reason == "":
+		return "by " + p.By
+	}
+	return "by " + p.By + ": " + p.Reason
 }
 
 func retiredBy(release string) string {

@@ -42,6 +42,7 @@ func TestJudge(t *testing.T) {
 		types  []string
 		want   Health
 		since  time.Time
+		why    string // of a pause
 	}{
 		"well": {health: well, want: Well},
 		"new": {status: func(s *producer.Status) {
@@ -50,7 +51,10 @@ func TestJudge(t *testing.T) {
 		"runs":    {health: with(func(h *producer.Health) { h.Noted = ago(80 * time.Second) }), runs: 20 * time.Second, want: Well},
 		"retired": {status: func(s *producer.Status) { s.Retired = &producer.Retirement{At: ago(time.Hour), Release: "v2"} }, health: well, want: Retired, since: ago(time.Hour)},
 		"paused":  {status: func(s *producer.Status) { s.Paused = true }, health: well, want: Paused, since: ago(time.Hour)},
-		"typo":    {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
+		"paused, and changed since": {status: func(s *producer.Status) {
+			s.Paused, s.Pause = true, &producer.Pause{At: ago(2 * time.Hour), Reason: "moves"}
+		}, health: well, want: Paused, since: ago(2 * time.Hour), why: "moves"},
+		"typo": {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
 		"ended": {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
 			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Well,
@@ -79,7 +83,7 @@ func TestJudge(t *testing.T) {
 		if c.runs > 0 {
 			x.running["s"] = queue.Held{ID: "s@1", At: noon.Add(-c.runs)}
 		}
-		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (c.want == Well || c.want == Paused) {
+		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (c.want == Well || c.want == Paused && c.why == "") {
 			t.Errorf("%s: %+v, want %s since %v", name, got, c.want, c.since)
 		}
 	}

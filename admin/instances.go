@@ -26,8 +26,8 @@ type Instances interface {
 	// Drain makes an instance finish its runs and leave, and its process end, as SIGTERM does. It takes no more work when Drain
 	// returns, and leaves the list when it has finished. The error matches [task.ErrNotFound].
 	Drain(ctx context.Context, id string) error
-	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on.
-	Pause(ctx context.Context, d time.Duration) (Pause, error)
+	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on. The reason may be "".
+	Pause(ctx context.Context, d time.Duration, reason string) (Pause, error)
 	// Resume ends a pause before its time.
 	Resume(ctx context.Context) error
 }
@@ -73,8 +73,9 @@ func (i *Instance) ProbationLeft() time.Duration {
 type InstanceList struct {
 	Now   time.Time  `json:"now"` // by the clock of Redis
 	Items []Instance `json:"items"`
-	// PausedUntil is set while no instance may begin a task.
+	// PausedUntil is set while no instance may begin a task, and PauseReason if a reason was given.
 	PausedUntil time.Time `json:"paused_until,omitzero"`
+	PauseReason string    `json:"pause_reason,omitempty"`
 	// LeaderlessSince is set while no instance leads: the moment at which the last leader's lease ended, zero if it is not
 	// known.
 	LeaderlessSince time.Time `json:"leaderless_since,omitzero"`
@@ -163,14 +164,8 @@ func (n *instances) registered(ctx context.Context) (InstanceList, error) {
 	for i := range list {
 		out.Items = append(out.Items, instanceOf(&list[i]))
 	}
-	until, left, err := n.reg.Paused(ctx)
-	if err != nil {
-		return out, err
-	}
-	if left > 0 {
-		out.PausedUntil = until
-	}
-	return out, nil
+	out.PausedUntil, out.PauseReason, err = n.reg.Paused(ctx)
+	return out, err
 }
 
 func instanceOf(i *instance.Info) Instance {
@@ -256,8 +251,8 @@ func (n *instances) Drain(ctx context.Context, id string) error {
 	return err
 }
 
-func (n *instances) Pause(ctx context.Context, d time.Duration) (Pause, error) {
-	v, err := n.reg.Pause(ctx, d)
+func (n *instances) Pause(ctx context.Context, d time.Duration, reason string) (Pause, error) {
+	v, err := n.reg.Pause(ctx, d, reason)
 	if err != nil {
 		return Pause{}, err
 	}
@@ -265,6 +260,6 @@ func (n *instances) Pause(ctx context.Context, d time.Duration) (Pause, error) {
 }
 
 func (n *instances) Resume(ctx context.Context) error {
-	_, err := n.reg.Pause(ctx, 0)
+	_, err := n.reg.Pause(ctx, 0, "")
 	return err
 }

@@ -24,6 +24,8 @@ type ScheduleState struct {
 	Origin  string `json:"origin"`
 	Release string `json:"release,omitempty"`
 	Paused  bool   `json:"paused"`
+	// Pause is set for a schedule that is paused, if it is known by whom or since when.
+	Pause *producer.Pause `json:"pause,omitempty"`
 	// Anchor is slot zero. Last is the newest slot that has come, zero before the first. Next is the next slot, zero if there
 	// is none, or while paused.
 	Anchor time.Time `json:"anchor,omitzero"`
@@ -124,7 +126,7 @@ func (s *schedules) scheduleOf(st *producer.Status) Schedule {
 
 func showSchedule(s *producer.Status, secret []string) Schedule {
 	return Schedule{Schedule: s.Schedule, ScheduleState: ScheduleState{
-		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
+		Origin: s.Origin, Release: s.Release, Paused: s.Paused, Pause: s.Pause, Anchor: s.Anchor, Last: s.Last, Next: s.Next, Runs: s.Runs,
 		Behind: s.Behind, Revision: s.Revision, Retired: s.Retired, Deleted: s.Deleted, Encrypted: s.Schedule.Unopened(),
 		SecretOfType: secret,
 	}}

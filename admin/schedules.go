@@ -32,8 +32,9 @@ type Schedules interface {
 	// Apply makes a schedule, or changes the one of that name. A schedule that a release declared is changed too, until that
 	// release's next leader declares it again.
 	Apply(ctx context.Context, s producer.Schedule) (Plan, error)
-	// Pause stops a schedule, and reports whether it was running.
-	Pause(ctx context.Context, name string) (bool, error)
+	// Pause stops a schedule, and reports whether that changed anything. The reason may be "", and is shown wherever the pause is; of a
+	// schedule that is paused, only the reason changes, unless it is "".
+	Pause(ctx context.Context, name, reason string) (bool, error)
 	// Resume lets a paused schedule go on, on its old grid, and reports whether it was paused.
 	Resume(ctx context.Context, name string) (bool, error)
 	// Trigger runs a schedule's task once, now, outside its grid, and returns the task's ID. A payload other than nil
@@ -247,8 +248,8 @@ func (s *schedules) applied(ctx context.Context, name string, do func() (produce
 	return out, err
 }
 
-func (s *schedules) Pause(ctx context.Context, name string) (bool, error) {
-	return s.s.Pause(ctx, name)
+func (s *schedules) Pause(ctx context.Context, name, reason string) (bool, error) {
+	return s.s.Pause(ctx, name, reason)
 }
 
 func (s *schedules) Resume(ctx context.Context, name string) (bool, error) {

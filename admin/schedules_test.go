@@ -107,12 +107,13 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		if did, err := a.Schedules.Apply(ctx, s); err != nil || did.Result != "changed" || did.Declared {
 			t.Errorf("%+v, %v", did, err)
 		}
+		pause := func() (bool, error) { return a.Schedules.Pause(ctx, "s", "") }
 		for _, call := range []struct {
 			what string
-			do   func(context.Context, string) (bool, error)
+			do   func() (bool, error)
 			want bool
-		}{{"pause", a.Schedules.Pause, true}, {"pause again", a.Schedules.Pause, false}, {"resume", a.Schedules.Resume, true}} {
-			if did, err := call.do(ctx, "s"); err != nil || did != call.want {
+		}{{"pause", pause, true}, {"pause again", pause, false}, {"resume", func() (bool, error) { return a.Schedules.Resume(ctx, "s") }, true}} {
+			if did, err := call.do(); err != nil || did != call.want {
 				t.Errorf("%s: %v, %v", call.what, did, err)
 			}
 		}
@@ -205,13 +206,13 @@ func TestInstances_sayWhoLeadsAndWhetherTheyMayWork(t *testing.T) {
 		if p, err := a.Instances.Promote(ctx, "v1"); err != nil || !p.Leads || p.Leader != list.Items[0].ID {
 			t.Errorf("%+v, %v", p, err)
 		}
-		p, err := a.Instances.Pause(ctx, time.Minute)
+		p, err := a.Instances.Pause(ctx, time.Minute, "failover")
 		must(t, err)
-		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.Equal(p.Until) {
-			t.Errorf("paused until %v, not %v, %v", list.PausedUntil, p.Until, err)
+		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.Equal(p.Until) || list.PauseReason != "failover" {
+			t.Errorf("paused until %v because of %q, not %v, %v", list.PausedUntil, list.PauseReason, p.Until, err)
 		}
 		must(t, a.Instances.Resume(ctx))
-		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.IsZero() {
+		if list, err = a.Instances.List(ctx); err != nil || !list.PausedUntil.IsZero() || list.PauseReason != "" {
 			t.Errorf("%+v, %v", list, err)
 		}
 		stop()

@@ -120,7 +120,6 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	}
 	v.ask("the dead tasks", a.lookAtDead(ctx, v, counts.Dead))
 	v.ask("the events", a.lookAtEvents(ctx, v))
-	v.ask("who paused", a.lookForPausers(ctx, v))
 	v.ask("the archive", a.lookAtArchive(ctx, v))
 	v.ask("some schedules, which a newer release wrote", unread)
 	return v.done(), nil

@@ -49,7 +49,11 @@ func (v *view) lookAtInstances() {
 		v.Leader, v.Release = lead.ID, lead.Release
 	}
 	if !v.list.PausedUntil.IsZero() {
-		v.add(Trouble{Warning: true, Kind: string(Paused), Text: "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins", Show: "onbeat instances resume"})
+		text := "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins"
+		if v.list.PauseReason != "" {
+			text += "; the reason is: " + v.list.PauseReason
+		}
+		v.add(Trouble{Warning: true, Kind: string(Paused), Text: text, Show: "onbeat instances resume"})
 	}
 	for _, i := range v.list.Items {
 		switch left := i.ProbationLeft(); {
@@ -85,7 +89,7 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 			if c.Since.IsZero() || v.now.Sub(c.Since) < pausedTooLong {
 				continue
 			}
-			line.Text, line.Show = "paused for more than a day", "onbeat schedules resume "+s.Schedule.Name
+			line.Text, line.Show = strings.TrimSpace("paused for more than a day "+c.Why), "onbeat schedules resume "+s.Schedule.Name
 		case c.Health == Unhandled:
 			line.typ = s.Schedule.Task
 		case c.Health == Hung:
@@ -290,35 +294,6 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
 	}
 	return err
-}
-
-// lookForPausers names those who paused the schedules that are paused for long.
-func (a *activity) lookForPausers(ctx context.Context, v *view) error {
-	paused := map[string]*Trouble{}
-	since := v.now
-	for i := range v.Trouble {
-		if l := &v.Trouble[i]; l.Kind == string(Paused) {
-			paused[l.Name] = l
-			since = earlier(since, l.Since)
-		}
-	}
-	if len(paused) == 0 {
-		return nil
-	}
-	events, err := a.q.Events(ctx, since.Add(-time.Second), queue.MaxEvents)
-	for _, e := range events {
-		if l := paused[e.Fields["schedule"]]; l != nil && e.Kind == "schedule paused" && e.Fields["by"] != "" {
-			l.Text = "paused for more than a day by " + e.Fields["by"]
-		}
-	}
-	return err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // archiveBehind is how old the first entry may be that is not archived.

@@ -25,7 +25,7 @@ func TestSummary_saysHowSchedulesDid(t *testing.T) {
 			_, err := a.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Second), Task: "echo"})
 			must(t, err)
 		}
-		_, err = a.Schedules.Pause(ctx, "paused")
+		_, err = a.Schedules.Pause(ctx, "paused", "")
 		must(t, err)
 		now, err := a.Activity.Now(ctx)
 		must(t, err)

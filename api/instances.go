@@ -47,7 +47,8 @@ func (s *Server) promote(ctx context.Context, _ *struct{}) (*reply[admin.Promote
 
 // pauseBody says how long no task begins.
 type pauseBody struct {
-	For schedule.Duration `json:"for" doc:"At most 10m."`
+	For    schedule.Duration `json:"for" doc:"At most 10m."`
+	Reason string            `json:"reason,omitempty" maxLength:"200" doc:"Shown wherever the pause is."`
 }
 
 func (s *Server) pauseInstances(ctx context.Context, _ *struct{}) (*reply[admin.Pause], error) {
@@ -58,8 +59,8 @@ func (s *Server) pauseInstances(ctx context.Context, _ *struct{}) (*reply[admin.
 	if d := time.Duration(b.For); d <= 0 || d > instance.LongestPause {
 		return nil, located(&task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "1ms to " + instance.LongestPause.String()}, "")
 	}
-	p, err := s.admin.Instances.Pause(ctx, time.Duration(b.For))
-	return &reply[admin.Pause]{p}, err
+	p, err := s.admin.Instances.Pause(ctx, time.Duration(b.For), b.Reason)
+	return &reply[admin.Pause]{p}, located(err, "")
 }
 
 func (s *Server) resumeInstances(ctx context.Context, _ *struct{}) (*reply[admin.Pause], error) {

@@ -27,7 +27,7 @@ func (s *Server) scheduleChanges() {
 	add(s, route{id: "deleteSchedule", method: http.MethodDelete, path: one, summary: "Delete a schedule; tasks of due slots stay", role: Admin}, s.deleteSchedule)
 	add(s, route{id: "restoreSchedule", method: post, path: one + "/restore", summary: "Restore a deleted schedule on its old grid", role: Admin}, s.restoreSchedule)
 	add(s, route{id: "revertSchedule", method: post, path: one + "/revert", summary: "Set a schedule back to a revision", role: Admin, body: reflect.TypeFor[revertBody]()}, s.revertSchedule)
-	add(s, route{id: "pauseSchedule", method: post, path: one + "/pause", summary: "Stop a schedule: no later slot runs", role: Operator}, s.pauseSchedule)
+	add(s, route{id: "pauseSchedule", method: post, path: one + "/pause", summary: "Stop a schedule: no later slot runs", role: Operator, body: reflect.TypeFor[stopBody](), mayBeEmpty: true}, s.pauseSchedule)
 	add(s, route{id: "resumeSchedule", method: post, path: one + "/resume", summary: "Resume a paused schedule on its old grid", role: Operator}, s.resumeSchedule)
 	add(s, route{id: "triggerSchedule", method: post, path: one + "/trigger", summary: "Run a schedule's task once, now, outside its grid", role: Operator, body: reflect.TypeFor[triggerBody](), mayBeEmpty: true, status: http.StatusCreated}, s.triggerSchedule)
 	add(s, route{id: "backfillSchedule", method: post, path: one + "/backfill", summary: "Run the task of every slot in a range of time, oldest first", role: Operator, body: reflect.TypeFor[backfillBody]()}, s.backfillSchedule)
@@ -198,25 +198,36 @@ func (s *Server) revertSchedule(ctx context.Context, in *named) (*reply[admin.Pl
 	return &reply[admin.Plan]{plan}, located(err, "")
 }
 
+// stopBody says why a schedule is paused.
+type stopBody struct {
+	Reason string `json:"reason,omitempty" maxLength:"200" doc:"Shown wherever the pause is. Of a schedule that is paused, only the reason changes."`
+}
+
 func (s *Server) pauseSchedule(ctx context.Context, in *named) (*reply[admin.Result], error) {
-	return s.toggle(ctx, in.Name, s.admin.Schedules.Pause, "paused", "already paused")
+	var b stopBody
+	if len(bodyOf(ctx)) > 0 {
+		if err := read(ctx, &b, "pause"); err != nil {
+			return nil, err
+		}
+	}
+	did, err := s.admin.Schedules.Pause(ctx, in.Name, b.Reason)
+	return resultOf(in.Name, did, "paused", "already paused"), located(err, "")
 }
 
 func (s *Server) resumeSchedule(ctx context.Context, in *named) (*reply[admin.Result], error) {
-	return s.toggle(ctx, in.Name, s.admin.Schedules.Resume, "resumed", "not paused")
-}
-
-// toggle pauses or resumes a schedule. The words are for a change, and for none.
-func (s *Server) toggle(ctx context.Context, name string, do func(context.Context, string) (bool, error), yes, no string) (*reply[admin.Result], error) {
 	if err := readNothing(ctx); err != nil {
 		return nil, err
 	}
-	did, err := do(ctx, name)
-	out := &reply[admin.Result]{admin.Result{Name: name, Result: no}}
+	did, err := s.admin.Schedules.Resume(ctx, in.Name)
+	return resultOf(in.Name, did, "resumed", "not paused"), err
+}
+
+// resultOf is the reply about a change. The words are for one that was made, and for none.
+func resultOf(name string, did bool, yes, no string) *reply[admin.Result] {
 	if did {
-		out.Body.Result = yes
+		return &reply[admin.Result]{admin.Result{Name: name, Result: yes}}
 	}
-	return out, err
+	return &reply[admin.Result]{admin.Result{Name: name, Result: no}}
 }
 
 // triggerBody says how a schedule's task is run once.

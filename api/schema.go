@@ -101,9 +101,14 @@ func words[T ~string](list ...T) *huma.Schema {
 
 // schemaName names a type in the document: a page of tasks is TaskList.
 func schemaName(t reflect.Type, hint string) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch t {
 	case reflect.TypeFor[audit.ReportJSON]():
 		return "AuditReport"
+	case reflect.TypeFor[producer.Pause]():
+		return "SchedulePause"
 	case definitionType:
 		return "Definition"
 	}

@@ -162,7 +162,7 @@ func TestErrors_areThoseOfTheCall(t *testing.T) {
 	}{
 		"no task":     {func(a *admin.Admin) error { _, err := a.Tasks.Get(ctx, "no/such?%2F"); return err }, task.ErrNotFound},
 		"state":       {func(a *admin.Admin) error { return a.Tasks.Retry(ctx, "due") }, &admin.StateError{}},
-		"no schedule": {func(a *admin.Admin) error { _, err := a.Schedules.Pause(ctx, "none"); return err }, task.ErrNotFound},
+		"no schedule": {func(a *admin.Admin) error { _, err := a.Schedules.Pause(ctx, "none", ""); return err }, task.ErrNotFound},
 		"no release":  {func(a *admin.Admin) error { _, err := a.Instances.Promote(ctx, "none"); return err }, task.ErrNotFound},
 		"cursor":      {func(a *admin.Admin) error { _, err := a.Tasks.List(ctx, admin.TaskQuery{After: "x"}); return err }, task.ErrInvalid},
 		"no rule": {func(a *admin.Admin) error {
@@ -249,11 +249,11 @@ func TestToken_decidesAndIsInNoError(t *testing.T) {
 		return []api.Token{{Name: "ann", Role: api.Admin, Secret: "right-right-right"}, {Name: "eve", Role: api.Viewer, Secret: "viewer-viewer-viewer"}}
 	}})
 	ctx := t.Context()
-	if _, err := h.client(t, "right-right-right").Instances.Pause(ctx, time.Second); err != nil {
+	if _, err := h.client(t, "right-right-right").Instances.Pause(ctx, time.Second, ""); err != nil {
 		t.Error(err)
 	}
 	for _, token := range []string{"", "wrong-wrong-wrong", "viewer-viewer-viewer"} {
-		_, err := h.client(t, token).Instances.Pause(ctx, time.Second)
+		_, err := h.client(t, token).Instances.Pause(ctx, time.Second, "")
 		if !errors.Is(err, client.ErrToken) || token != "" && strings.Contains(err.Error(), token) {
 			t.Errorf("%q: %v", token, err)
 		}

@@ -35,9 +35,13 @@ func (n *instances) ask(ctx context.Context, id, what string) error {
 	return n.c.post(ctx, place("/instances/%s/"+what, id), nil, nil)
 }
 
-func (n *instances) Pause(ctx context.Context, d time.Duration) (admin.Pause, error) {
+func (n *instances) Pause(ctx context.Context, d time.Duration, reason string) (admin.Pause, error) {
+	body := map[string]any{"for": schedule.Duration(d)}
+	if reason != "" {
+		body["reason"] = reason
+	}
 	var out admin.Pause
-	err := n.c.post(ctx, "/instances/pause", map[string]any{"for": schedule.Duration(d)}, &out)
+	err := n.c.post(ctx, "/instances/pause", body, &out)
 	return out, err
 }
 

@@ -155,9 +155,13 @@ func (s *schedules) change(ctx context.Context, name, what string, body, out any
 	return s.c.post(ctx, place("/schedules/%s/"+what, name), body, out)
 }
 
-func (s *schedules) Pause(ctx context.Context, name string) (bool, error) {
+func (s *schedules) Pause(ctx context.Context, name, reason string) (bool, error) {
+	var body any
+	if reason != "" {
+		body = map[string]string{"reason": reason}
+	}
 	var out admin.Result
-	err := s.change(ctx, name, "pause", nil, &out)
+	err := s.change(ctx, name, "pause", body, &out)
 	return out.Result == "paused", err
 }
 

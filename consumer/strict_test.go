@@ -58,7 +58,7 @@ func TestPause_beginsNothingThatWasClaimedBefore(t *testing.T) {
 	t.Parallel()
 	var ran ledger
 	w, _, replica := strictly(t, &ran)
-	_, err := w.reg.Pause(t.Context(), time.Minute)
+	_, err := w.reg.Pause(t.Context(), time.Minute, "")
 	must(t, err)
 	time.Sleep(500 * time.Millisecond) // so that no call of before is under way
 	replica.Resume()
@@ -66,7 +66,7 @@ func TestPause_beginsNothingThatWasClaimedBefore(t *testing.T) {
 	if n := ran.count("x"); n != 0 {
 		t.Errorf("it began %d times in the pause", n)
 	}
-	_, err = w.reg.Pause(t.Context(), 0)
+	_, err = w.reg.Pause(t.Context(), 0, "")
 	must(t, err)
 	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "it runs after the pause")
 }

@@ -159,13 +159,13 @@ func TestPause_nobodyTakesWork(t *testing.T) {
 		r.open(a)
 		r.want = 1
 		r.wantClaims(a, 1)
-		_, err := r.reg.Pause(ctx, time.Minute)
+		_, err := r.reg.Pause(ctx, time.Minute, "")
 		must(t, err)
 		r.wantClaims(a, 0)
 		if r.beat(a).May {
 			t.Error("a heartbeat says that it may")
 		}
-		v, err := r.reg.Pause(ctx, 0)
+		v, err := r.reg.Pause(ctx, 0, "")
 		must(t, err)
 		if v.Leader != "a" || !r.beat(a).May {
 			t.Errorf("the pause is over, %+v, and it may not", v)
@@ -178,7 +178,7 @@ func TestPause_nobodyTakesWork(t *testing.T) {
 			}
 		}
 		for _, d := range []time.Duration{-1, LongestPause + 1} {
-			if _, err := r.reg.Pause(ctx, d); err == nil {
+			if _, err := r.reg.Pause(ctx, d, ""); err == nil {
 				t.Errorf("a pause of %s was taken", d)
 			}
 		}

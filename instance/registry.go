@@ -212,28 +212,32 @@ const LongestPause = 10 * time.Minute
 
 // Pause stops all instances from claiming for d from now on, at most [LongestPause]; zero ends a pause. Runs go on and are
 // settled as usual. Tasks that fall due meanwhile are late, and subject to their overlap policy. Use it for a planned
-// failover of Redis: a task that has not begun cannot begin twice.
-func (r *Registry) Pause(ctx context.Context, d time.Duration) (View, error) {
+// failover of Redis: a task that has not begun cannot begin twice. The reason may be "".
+func (r *Registry) Pause(ctx context.Context, d time.Duration, reason string) (View, error) {
+	if err := queue.CheckReason(reason); err != nil {
+		return View{}, err
+	}
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
 	}
-	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds(), queue.Actor(ctx))
+	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds(), queue.Actor(ctx), reason)
 }
 
-// Paused returns until when no instance may claim, by the clock of Redis, and the time left; both are zero without a pause.
-func (r *Registry) Paused(ctx context.Context) (until time.Time, left time.Duration, err error) {
+// Paused returns until when no instance may claim, by the clock of Redis, and why, if a reason was given. Both are zero without a pause.
+func (r *Registry) Paused(ctx context.Context) (until time.Time, reason string, err error) {
 	pipe := r.rdb.Pipeline()
 	now, pause := pipe.Time(ctx), pipe.HGet(ctx, r.keys.Leader, "pause")
+	why := pipe.HGet(ctx, r.keys.Leader, "reason")
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return until, 0, fmt.Errorf("read the pause: %w", store.Classify(err))
+		return until, "", fmt.Errorf("read the pause: %w", store.Classify(err))
 	}
 	ms, _ := pause.Int64()
 	until = store.FromMs(ms)
-	left = until.Sub(now.Val())
+	left := until.Sub(now.Val())
 	if left <= 0 || left > 2*LongestPause { // as lib.lua has it: the clock may be behind since
-		return time.Time{}, 0, nil
+		return time.Time{}, "", nil
 	}
-	return until, left, nil
+	return until, why.Val(), nil
 }
 
 // Declare asks whether this leader may declare schedules. It may not while a newer release that has declared, or a newer

@@ -16,7 +16,7 @@ func TestAhead_countsTheSlotsToCome(t *testing.T) {
 		w.apply(name, schedule.Every(time.Second))
 	}
 	w.apply("daily", schedule.Rule{Cron: "30 2 * * *"})
-	_, err := w.Pause(w.Context(), "paused")
+	_, err := w.Pause(w.Context(), "paused", "")
 	must(w, err)
 	f, err := NewFollower(w.q.Client(), w.ns)
 	must(t, err)

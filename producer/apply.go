@@ -100,21 +100,29 @@ func apply(st queue.Stored, want *Schedule, newer map[string]json.RawMessage, no
 	return Changed, c, nil
 }
 
-// Pause stops a schedule: no slot after the call returned runs. It reports whether the schedule was not paused before.
-func (s *Schedules) Pause(ctx context.Context, name string) (bool, error) {
-	return s.pause(ctx, name, true)
+// Pause stops a schedule: no slot after the call returned runs. The reason may be "", and is kept with the pause; of a schedule that
+// is paused, only the reason changes, unless it is "". Pause reports whether anything changed.
+func (s *Schedules) Pause(ctx context.Context, name, reason string) (bool, error) {
+	if err := queue.CheckReason(reason); err != nil {
+		return false, err
+	}
+	return s.pause(ctx, name, true, reason)
 }
 
 // Resume lets a paused schedule go on, on its old grid; the slots of the pause are recorded as paused. It reports whether
 // it was paused.
 func (s *Schedules) Resume(ctx context.Context, name string) (bool, error) {
-	return s.pause(ctx, name, false)
+	return s.pause(ctx, name, false, "")
 }
 
-func (s *Schedules) pause(ctx context.Context, name string, paused bool) (bool, error) {
+func (s *Schedules) pause(ctx context.Context, name string, paused bool, reason string) (bool, error) {
 	did := true
 	err := s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		return pause(st, paused, now)
+		noted, err := s.q.Pauses(ctx, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		return pause(st, paused, reason, noted[name].Reason, now)
 	}, func() { did = false })
 	return did && err == nil, err
 }

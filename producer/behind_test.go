@@ -238,7 +238,7 @@ func TestBehind_whilePaused(t *testing.T) {
 		s.CatchUp = 10 * time.Minute
 		w.applied(s)
 		tn := w.after(5*time.Minute, nil)
-		_, err := w.Pause(ctx, "s")
+		_, err := w.Pause(ctx, "s", "")
 		must(t, err)
 		must(t, tn.refresh(ctx))
 		w.finish(tn)

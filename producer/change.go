@@ -175,8 +175,8 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 	return &c, nil
 }
 
-// pause pauses or resumes a schedule. It returns nil if there is nothing to change.
-func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
+// pause pauses a schedule for a reason, where another may be noted, or resumes it. It returns nil if there is nothing to change.
+func pause(st queue.Stored, paused bool, reason, noted string, now time.Time) (*queue.Change, error) {
 	e, err := newEntry(st)
 	if err != nil {
 		return nil, err
@@ -184,10 +184,13 @@ func pause(st queue.Stored, paused bool, now time.Time) (*queue.Change, error) {
 	if e == nil { // a definition without a last run: another program wrote it
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, task.ErrNotFound)
 	}
-	if e.last.Paused == paused {
+	if e.last.Paused == paused && (reason == "" || reason == noted) {
 		return nil, nil
 	}
-	c := &queue.Change{Name: st.Name, Expect: st.Last, Pause: &paused, Event: "schedule paused"}
+	c := &queue.Change{Name: st.Name, Expect: st.Last, Pause: &paused, Reason: reason, Event: "schedule paused"}
+	if e.last.Paused == paused { // for another reason
+		return c, nil
+	}
 	c.Changes = encodeChanges([]FieldChange{{"paused", strconv.FormatBool(!paused), strconv.FormatBool(paused)}})
 	if paused {
 		c.Lane, c.Ahead = e.ahead(now)

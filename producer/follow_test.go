@@ -75,7 +75,7 @@ func TestFollow_saysHowStaleEachScheduleIs(t *testing.T) {
 		}
 		w.apply(name, r)
 	}
-	_, err := w.Pause(w.Context(), "paused")
+	_, err := w.Pause(w.Context(), "paused", "")
 	must(w, err)
 	w.note(now.Add(-30*time.Second), fmt.Sprintf("before@%d done 1 1000", now.UnixMilli()))
 	f, err := NewFollower(w.q.Client(), w.ns)
@@ -105,7 +105,7 @@ func TestFollow_takesInWhatChanges(t *testing.T) {
 	must(t, err)
 	w.follow(f)
 	w.apply("c", schedule.Every(time.Hour))
-	_, err = w.Pause(w.Context(), "a")
+	_, err = w.Pause(w.Context(), "a", "")
 	must(w, err)
 	must(w, w.Delete(w.Context(), "b"))
 	if got := w.follow(f); got.Active != 1 || got.Paused != 1 || got.Stale[0].Schedule != "c" {

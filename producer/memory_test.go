@@ -45,7 +45,7 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 		w := newWorld(t, rdb)
 		w.apply("hand", schedule.Rule{Every: 10 * time.Millisecond, MaxRuns: 100_000})
 		w.apply("paused", schedule.Every(time.Hour))
-		_, err := w.Pause(ctx, "paused")
+		_, err := w.Pause(ctx, "paused", "")
 		must(t, err)
 		declared := func() []Schedule {
 			return []Schedule{{Name: "declared", Rule: schedule.Every(10 * time.Millisecond), Task: "job"}}

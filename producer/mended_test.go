@@ -50,7 +50,7 @@ func TestMended_theLeaderBringsBackWhatItKnows(t *testing.T) {
 				w := newWorld(t, rdb)
 				w.apply("a", schedule.Every(50*time.Millisecond))
 				w.apply("paused", schedule.Every(50*time.Millisecond))
-				_, err := w.Pause(t.Context(), "paused")
+				_, err := w.Pause(t.Context(), "paused", "")
 				must(t, err)
 				tn := w.lead("a", "", nil)
 				must(t, tn.insist(t.Context(), tn.takeStock))

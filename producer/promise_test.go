@@ -261,7 +261,7 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	one := w.lead("one", "v1", declare("a", "b"))
 	must(t, one.takeStock(ctx))
 	want("v1 leads", "a b by-hand")
-	_, err := w.Pause(ctx, "a")
+	_, err := w.Pause(ctx, "a", "")
 	must(t, err)
 
 	two := w.lead("two", "v2", declare("a", "c"))

@@ -65,7 +65,7 @@ func TestApplyIf_changesOnlyWhatTheCallerHasSeen(t *testing.T) {
 		if did, err := w.ApplyIf(ctx, every(2*time.Hour), changed.Revision); did != Unchanged || err != nil {
 			t.Errorf("%v, %v", did, err)
 		}
-		must(t, second(w.Pause(ctx, "s")))
+		must(t, second(w.Pause(ctx, "s", "")))
 		refused(changed.Revision)
 		must(t, w.Delete(ctx, "s"))
 		refused(changed.Revision)
@@ -213,7 +213,7 @@ func TestRestore_goesOnAsItWas(t *testing.T) {
 		if err := w.Restore(ctx, "s"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("twice: %v", err)
 		}
-		must(t, second(w.Pause(ctx, "s")))
+		must(t, second(w.Pause(ctx, "s", "")))
 		must(t, w.Delete(ctx, "s"))
 		must(t, w.Restore(ctx, "s"))
 		if is, err := w.Get(ctx, "s"); err != nil || !is.Paused {

@@ -44,6 +44,7 @@ type Status struct {
 	Origin   string // Declared or Applied
 	Release  string // the release that declared it
 	Paused   bool
+	Pause    *Pause // set for one that is paused, if it is known by whom; else nil
 	Anchor   time.Time
 	Last     time.Time // the newest slot that has come; zero before the first
 	Next     time.Time // the next slot; zero if there is none, or while paused
@@ -74,6 +75,13 @@ type Retirement struct {
 type Deletion struct {
 	At time.Time `json:"at"`
 	By string    `json:"by,omitempty"`
+}
+
+// Pause says since when a schedule is paused, who paused it, if that is known, and why, if a reason was given.
+type Pause struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Changed returns when the schedule was last changed, or paused, as of now; zero if that is not known.
@@ -150,7 +158,27 @@ func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	}
 	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
 	list = slices.CompactFunc(list, func(a, b Status) bool { return a.Schedule.Name == b.Schedule.Name })
+	if err := s.addPauses(ctx, list); err != nil {
+		return nil, err
+	}
 	return list, errors.Join(unread...)
+}
+
+// addPauses adds to the schedules that are paused what is noted of their pauses.
+func (s *Schedules) addPauses(ctx context.Context, list []Status) error {
+	var names []string
+	for i := range list {
+		if list[i].Paused {
+			names = append(names, list[i].Schedule.Name)
+		}
+	}
+	noted, err := s.q.Pauses(ctx, names)
+	for i := range list {
+		if p, ok := noted[list[i].Schedule.Name]; ok && list[i].Paused {
+			list[i].Pause = &Pause{p.At, p.By, p.Reason}
+		}
+	}
+	return err
 }
 
 // Get returns one schedule. The error matches [task.ErrNotFound] if there is none.
@@ -159,7 +187,13 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return statusOf(st, now)
+	status, err := statusOf(st, now)
+	if err != nil {
+		return Status{}, err
+	}
+	one := []Status{status}
+	err = s.addPauses(ctx, one)
+	return one[0], err
 }
 
 // Retired returns a schedule that a release retired, as it was then. The error matches [task.ErrNotFound] if there is

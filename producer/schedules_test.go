@@ -54,11 +54,11 @@ func TestChange_nothingPushedAheadLeaks(t *testing.T) {
 		was, err := w.Get(ctx, "s")
 		must(t, err)
 
-		did, err := w.Pause(ctx, "s")
+		did, err := w.Pause(ctx, "s", "")
 		if !did || err != nil || ahead() != 0 {
 			t.Fatalf("pause: %v, %v, %d ahead", did, err, ahead())
 		}
-		if did, err := w.Pause(ctx, "s"); did || err != nil {
+		if did, err := w.Pause(ctx, "s", ""); did || err != nil {
 			t.Fatalf("pause again: %v, %v", did, err)
 		}
 		must(t, tn.push(ctx)) // as the leader still holds it
@@ -107,7 +107,7 @@ func TestChange_nothingPushedAheadLeaks(t *testing.T) {
 			t.Errorf("%d pushed after it was deleted", n)
 		}
 		for what, err := range map[string]error{
-			"delete": w.Delete(ctx, "s"), "get": second(w.Get(ctx, "s")), "pause": second(w.Pause(ctx, "s")),
+			"delete": w.Delete(ctx, "s"), "get": second(w.Get(ctx, "s")), "pause": second(w.Pause(ctx, "s", "")),
 			"trigger": second(w.Trigger(ctx, "s", nil)), "backfill": second(w.backfill(ctx, "s", epoch, epoch, nil)),
 		} {
 			if !errors.Is(err, task.ErrNotFound) {
@@ -135,7 +135,7 @@ func TestChange_whileTheLeaderPushes(t *testing.T) {
 				var err error
 				switch rand.IntN(3) {
 				case 0:
-					_, err = w.Pause(ctx, "s")
+					_, err = w.Pause(ctx, "s", "")
 				case 1:
 					_, err = w.Resume(ctx, "s")
 				default:

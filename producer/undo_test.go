@@ -70,7 +70,7 @@ func TestDeclare_aRolloutThatIsUndoneBringsBackWhatItRetired(t *testing.T) {
 	undoing(t, func(t *testing.T, w *world) {
 		two := w.start("v2", ticking("billing", "keepme", "stopped"))
 		w.leads(two)
-		_, err := w.Pause(t.Context(), "stopped")
+		_, err := w.Pause(t.Context(), "stopped", "")
 		must(t, err)
 		time.Sleep(10*time.Second + 300*time.Millisecond)
 		billing, stopped := w.had("billing"), w.had("stopped")

@@ -274,7 +274,7 @@ func TestScrape_schedulesBeyondTheCapShareASeries(t *testing.T) {
 				_, err := w.Admin().Schedules.Apply(t.Context(), producer.Schedule{Name: fmt.Sprintf("s%d", i), Rule: schedule.Every(time.Hour), Task: "a"})
 				w.must(err)
 			}
-			_, err := w.Admin().Schedules.Pause(t.Context(), "s5")
+			_, err := w.Admin().Schedules.Pause(t.Context(), "s5", "")
 			w.must(err)
 			got := w.scrape()
 			got.want(t, map[string]float64{`onbeat_schedules{state="active"}`: 5, `onbeat_schedules{state="paused"}`: 1})

@@ -122,7 +122,7 @@ func TestRun_accountsForEverySlotOfALife(t *testing.T) {
 			h.run(4 * time.Second)
 		}()
 		for _, step := range []func() error{
-			func() error { _, err := h.schedules.Pause(ctx, "beat"); return err },
+			func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err },
 			func() error { _, err := h.schedules.Resume(ctx, "beat"); return err },
 			func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond}); return nil },
 			func() error {
@@ -134,7 +134,7 @@ func TestRun_accountsForEverySlotOfALife(t *testing.T) {
 				h.apply("beat", schedule.Rule{Every: 25 * time.Millisecond, Start: "2020-01-01T00:00:00Z"})
 				return nil
 			},
-			func() error { _, err := h.schedules.Pause(ctx, "beat"); return err },
+			func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err },
 		} {
 			time.Sleep(300 * time.Millisecond)
 			if err := step(); err != nil {

@@ -53,7 +53,7 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 	}
 	one := h.release("v1", rules)
 	time.Sleep(500 * time.Millisecond)
-	if _, err := h.schedules.Pause(h.Context(), "paused"); err != nil {
+	if _, err := h.schedules.Pause(h.Context(), "paused", ""); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond)

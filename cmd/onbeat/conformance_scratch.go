@@ -57,7 +57,7 @@ func (s *scratch) keys(ctx context.Context) ([]string, error) {
 	k := s.q.Keys()
 	names := []string{
 		k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind,
-		k.Changed, k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes,
+		k.Changed, k.Retired, k.Retirements, k.Revisions, k.Pauses, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes,
 		k.Declarers, k.Asked, k.Suspects, k.Meta, k.Events, k.History, k.Runs, k.Bulk, k.Health,
 	}
 	lanes, err := s.rdb.HKeys(ctx, k.Lanes).Result()

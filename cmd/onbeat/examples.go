@@ -56,7 +56,7 @@ onbeat schedules apply schedules.yaml
 onbeat schedules apply --dry-run schedules.yaml
 echo '[{name: tick, every: 5s, task: echo}]' | onbeat schedules apply -`,
 	"schedules pause": `
-onbeat schedules pause nightly-report warm-cache
+onbeat schedules pause nightly-report --reason migration
 onbeat schedules pause --all --match 'billing.*' --dry-run`,
 	"schedules resume": `
 onbeat schedules resume nightly-report warm-cache`,

@@ -100,13 +100,21 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 	}
 	t.print(a.out)
 	if until := list.PausedUntil; !until.IsZero() {
-		a.printf("%s until %s (%s left): no instance begins a task; onbeat instances resume ends the pause", a.style.yellow("paused"),
-			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)))
+		a.printf("%s until %s (%s left)%s: no instance begins a task; onbeat instances resume ends the pause", a.style.yellow("paused"),
+			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)), because(list.PauseReason))
 	}
 	if list.Leader() == nil {
 		a.printf("no instance leads%s", list.Leaderless())
 	}
 	return nil
+}
+
+// because puts the reason of a pause behind what says that there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ", because: " + oneCell(reason)
 }
 
 func leaseLeft(a *app, left time.Duration) cell {

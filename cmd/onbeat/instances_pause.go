@@ -9,7 +9,8 @@ import (
 )
 
 type instancesPauseCmd struct {
-	For time.Duration `required:"" help:"Length of the pause, up to 10m."`
+	For    time.Duration `required:"" help:"Length of the pause, up to 10m."`
+	Reason string        `placeholder:"TEXT" help:"Why, in up to 200 characters: status and instances say it."`
 }
 
 // Help says when to use the command.
@@ -29,7 +30,7 @@ func (c *instancesPauseCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	p, err := cl.Instances.Pause(ctx, c.For)
+	p, err := cl.Instances.Pause(ctx, c.For, c.Reason)
 	if err != nil {
 		return err
 	}

@@ -52,12 +52,21 @@ func (c *client) notFound(ctx context.Context, name string, err error) error {
 	return &failure{fmt.Errorf("schedule %q: not found", name), hint}
 }
 
-type schedulesPauseCmd struct{ scheduleFilter }
+type schedulesPauseCmd struct {
+	scheduleFilter
+	Reason string `placeholder:"TEXT" help:"Why, in up to 200 characters: status, audit and schedules show and list say it."`
+}
+
+// Help says what the reason is for.
+func (*schedulesPauseCmd) Help() string {
+	return "Of a schedule that is paused, only the reason changes, if one is given. onbeat audit is not well while a schedule has been " +
+		"paused for the whole time without a reason."
+}
 
 // Run pauses schedules.
 func (c *schedulesPauseCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, "paused", func(cl *client, name string) (string, error) {
-		did, err := cl.Schedules.Pause(ctx, name)
+		did, err := cl.Schedules.Pause(ctx, name, c.Reason)
 		return did2word(did, "paused", "already paused"), err
 	})
 }

@@ -89,6 +89,9 @@ func (a *app) outcome(s *admin.Schedule) cell {
 	return c
 }
 
+// longestShownReason is how much of the reason of a pause a table has room for. onbeat schedules show has it whole.
+const longestShownReason = 40
+
 // health shows how the schedule is, in the words of onbeat status.
 func (a *app) health(s *admin.Schedule, now time.Time) cell {
 	c := cell{string(s.Health), a.style.green}
@@ -100,6 +103,9 @@ func (a *app) health(s *admin.Schedule, now time.Time) cell {
 	}
 	if !s.Since.IsZero() {
 		c.text += " for " + wording.Span(now.Sub(s.Since))
+	}
+	if s.Health == admin.Paused && s.Pause != nil && s.Pause.Reason != "" {
+		c.text += ": " + wording.Cut(s.Pause.Reason, longestShownReason)
 	}
 	return c
 }

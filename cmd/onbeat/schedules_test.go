@@ -135,6 +135,14 @@ func TestSchedules_pauseResumeTriggerDelete(t *testing.T) {
 	if out := s.must("schedules", "list"); !strings.Contains(out, "paused for ") {
 		t.Errorf("%s", out)
 	}
+	s.must("schedules", "pause", "warm-cache", "--reason", "the database moves")
+	if out := s.must("schedules", "list"); !strings.HasSuffix(strings.Join(cells(out, "warm-cache"), " "), ": the database moves applied") {
+		t.Errorf("%s", out)
+	}
+	if out := s.must("schedules", "show", "warm-cache"); !strings.Contains(out, ": the database moves\n") {
+		t.Errorf("%s", out)
+	}
+	s.fails(2, []string{"schedules", "pause", "warm-cache", "--reason", "a\nb"}, `reason "a\nb": `)
 	for _, verb := range []string{"show", "pause", "resume", "trigger", "delete"} {
 		s.fails(1, []string{"schedules", verb, "warm-cahce"}, `schedule "warm-cahce": not found`, "did you mean warm-cache?")
 	}

@@ -65,7 +65,7 @@ func (w *world) call(s *step) {
 			}
 		}
 	case "pause":
-		_, err = schedules.Pause(ctx, s.Name)
+		_, err = schedules.Pause(ctx, s.Name, "")
 		after = func(time.Time) { l.active, l.paused = false, true }
 	case "resume":
 		_, err = schedules.Resume(ctx, s.Name)

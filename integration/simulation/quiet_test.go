@@ -61,7 +61,7 @@ func (w *world) settle() {
 		w.with(func() { w.blame("error", "list schedules when all is quiet: %v", err) })
 	}
 	for _, s := range list {
-		if _, err := schedules.Pause(ctx, s.Schedule.Name); err != nil && !errors.Is(err, task.ErrNotFound) {
+		if _, err := schedules.Pause(ctx, s.Schedule.Name, ""); err != nil && !errors.Is(err, task.ErrNotFound) {
 			w.with(func() { w.blame("error", "pause %s when all is quiet: %v", s.Schedule.Name, err) })
 		}
 	}

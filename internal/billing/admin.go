@@ -16,6 +16,6 @@ func RetryDead(ctx context.Context, d *onbeat.Dispatcher) error {
 	for _, dead := range page.Items {
 		err = errors.Join(err, a.Tasks.Retry(ctx, dead.ID))
 	}
-	_, paused := a.Schedules.Pause(ctx, "warm-up") // false: it was paused already
+	_, paused := a.Schedules.Pause(ctx, "warm-up", "the cache moves") // false: it was paused already
 	return errors.Join(err, paused)
 }

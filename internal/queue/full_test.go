@@ -121,8 +121,8 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return err
 		}},
 		{"pausing", "pause", false, func(f *full) error {
-			_, err := f.reg.Pause(ctx, time.Second)
-			_, again := f.reg.Pause(ctx, 0)
+			_, err := f.reg.Pause(ctx, time.Second, "")
+			_, again := f.reg.Pause(ctx, 0, "")
 			return errors.Join(err, again)
 		}},
 		{"asking to resign and to drain", "ask", false, func(f *full) error {

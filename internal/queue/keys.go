@@ -51,6 +51,7 @@ type Keys struct {
 	Retired     string // hash retired or deleted schedule -> when and by whom, last run, definition (see change.lua)
 	Retirements string // zset retired or deleted schedule -> when
 	Revisions   string // hash schedule -> its revisions, the newest first (see change.lua)
+	Pauses      string // hash paused schedule -> since when, by whom and why (see change.lua)
 
 	Instances string // zset instance -> lease end
 	Members   string // hash instance -> rank and state (see lib_elect.lua)
@@ -91,7 +92,7 @@ func (p Partition) Keys() Keys {
 		Instances: x + "instances", Members: x + "members", Details: x + "details", Leader: x + "leader",
 		Releases: x + "releases", Trial: x + "trial", Strikes: x + "strikes", Declarers: x + "declarers", Asked: x + "asked",
 		Suspects: x + "suspects", Meta: x + "meta",
-		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions",
+		Retired: x + "retired", Retirements: x + "retirements", Revisions: x + "revisions", Pauses: x + "pauses",
 		Answers: x + "answers", Answered: x + "answered", Bulk: x + "bulk", Notices: x + "notices", Health: x + "health",
 		Events: x + "events", History: x + "history", Runs: x + "runs", Wake: x + "wake",
 	}

@@ -158,7 +158,7 @@ func (q *Queue) Tidy(ctx context.Context, lease time.Duration) (int, error) {
 		k.Schedules, k.Changed}
 	args := []any{q.caps.Done, q.caps.Dead, MaxBatch, laneAge.Milliseconds(), k.Wake}
 	keys, args = set.declare(k, keys, args)
-	keys, args = append(keys, k.Revisions, k.Retired, k.Retirements), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
+	keys, args = append(keys, k.Revisions, k.Retired, k.Retirements, k.Pauses), append(args, max(2*lease, time.Minute).Milliseconds(), RetiredKept.Milliseconds())
 	v, err := tidyScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return 0, fmt.Errorf("tidy: %w", err)

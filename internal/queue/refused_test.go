@@ -363,7 +363,7 @@ func TestScripts_keysOfAnotherTypeLoseNothing(t *testing.T) {
 	k := queue.Partition{Namespace: "ns"}.Keys()
 	kinds := []string{k.Tasks, k.Lanes, k.Held, k.Active, k.Dead, k.Done, k.Cancel, k.Watch, k.Orphans, k.Schedules, k.Last, k.Behind, k.Changed,
 		k.Retired, k.Retirements, k.Revisions, k.Instances, k.Members, k.Details, k.Leader, k.Releases, k.Trial, k.Strikes, k.Declarers, k.Asked, k.Meta, k.Events, k.History,
-		k.Answers, k.Answered, k.Bulk, k.Notices, k.Health,
+		k.Answers, k.Answered, k.Bulk, k.Notices, k.Health, k.Pauses,
 		k.Due(lane("job")), k.Due(lane("other")), k.Due(lane("limited")), k.Running(1), k.Running(2)}
 	named := keysNamed(t, admin)
 	for _, kind := range kinds {

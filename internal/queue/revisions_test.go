@@ -104,6 +104,9 @@ func TestTidy_forgetsWhatIsLongGone(t *testing.T) {
 	for _, name := range []string{"recent", "gone", "again", "half"} {
 		w.by("", queue.Change{Name: name, Delete: true, Event: "schedule deleted"})
 	}
+	for _, name := range []string{"recent", "gone"} {
+		w.must(rdb.HSet(ctx, w.keys.Pauses, name, "1 ann\nwhy").Err())
+	}
 	long := float64(w.now().Add(-queue.RetiredKept - time.Second).UnixMilli())
 	for _, name := range []string{"gone", "again", "half"} {
 		w.must(rdb.ZAdd(ctx, w.keys.Retirements, redis.Z{Score: long, Member: name}).Err())
@@ -113,6 +116,11 @@ func TestTidy_forgetsWhatIsLongGone(t *testing.T) {
 	w.must(err)
 	for name, want := range map[string]int{"stays": 1, "recent": 2, "gone": 0, "again": 3, "half": 0} {
 		same(t, name, len(w.said(name)), want)
+	}
+	pauses, err := w.q.Pauses(ctx, []string{"recent", "gone"})
+	w.must(err)
+	if len(pauses) != 1 || pauses["recent"].Reason != "why" {
+		t.Errorf("%+v", pauses)
 	}
 	list, err := w.q.AllDeleted(ctx)
 	w.must(err)

@@ -97,6 +97,7 @@ type Change struct {
 	By         string // the release that retires it
 	Anchor     Anchor
 	Pause      *bool
+	Reason     string    // why it is paused
 	FromNow    bool      // moves the last run to now: the next slot is the first one after now
 	Settled    time.Time // moves the last run to this moment, if not zero: Note accounts for the slots up to it
 	Runs       int64     // how often a schedule that is made again has run
@@ -172,7 +173,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 			lane = lanes.number(c.Lane)
 		}
 		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Changes, c.Note, c.Runs,
-			c.Behind, c.Remains, lane, len(c.Ahead))
+			c.Behind, c.Remains, c.Reason, lane, len(c.Ahead))
 		for _, a := range c.Ahead {
 			args = append(args, a.Slot.UnixMilli(), a.Every.Milliseconds(), a.Count)
 		}
@@ -180,7 +181,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 	for _, l := range lanes.list {
 		keys = append(keys, k.Due(l))
 	}
-	keys = append(keys, k.Behind, k.Retired, k.Retirements, k.Revisions, k.Health)
+	keys = append(keys, k.Behind, k.Retired, k.Retirements, k.Revisions, k.Health, k.Pauses)
 	v, err := changeScript.Run(ctx, q.rdb, keys, args)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@
 -- KEYS[3] changed   zset    schedule -> version
 -- KEYS[4] tasks     hash    KEYS[5] meta hash  KEYS[6] leader hash
 -- KEYS[7] history   stream  KEYS[8] events stream
--- KEYS[9] ..        due sets, and the last five:
+-- KEYS[9] ..        due sets, and the last six:
 -- behind      hash  schedule -> missed slots that are still to be pushed
 -- retired     hash  schedule -> three lines: "when retired release" (the release that retired it) or "when deleted who",
 --                   last run, definition
@@ -16,6 +16,7 @@
 -- revisions   hash  schedule -> a line for each revision, the newest first: "revision before when what who", a tab, definition;
 --   before is the revision before it, or 0 if none was known: a reader sees whether lines are missing
 -- health      hash  schedule -> how its slots went
+-- pauses      hash  schedule that is paused, also a deleted or retired one -> two lines: "when who", why
 --
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- ARGV[5] who asks for the changes, or ""
@@ -27,6 +28,7 @@
 --   how many runs a schedule that is made again has had,
 --   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
 --   equal, the script leaves them alone),
+--   why it is paused, or "",
 --   lane of its tasks, n series of slots ahead of now, newest first, then for each: its last slot (unix ms), the ms
 --   between two slots, how many slots
 --
@@ -36,7 +38,7 @@
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So the first write is
 -- chosen: to pause, resume, delete or retire passes; a call that brings a definition is refused as a whole.
 local schedules, last, changed, tasks, meta, leader, history, events = unpack(KEYS, 1, 8)
-local behind, retired, retirements, revisions, health = unpack(KEYS, #KEYS - 4, #KEYS)
+local behind, retired, retirements, revisions, health, pauses = unpack(KEYS, #KEYS - 5, #KEYS)
 local channel, epoch, actor = ARGV[1], ARGV[4], ARGV[5]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
@@ -45,7 +47,7 @@ end
 local defines, head = false, 7
 for _ = 1, tonumber(ARGV[6]) do
   defines = defines or ARGV[head + 2] ~= "" and not string.find(ARGV[head + 2], "^[-~]")
-  head = head + 14 + 3 * tonumber(ARGV[head + 13])
+  head = head + 15 + 3 * tonumber(ARGV[head + 14])
 end
 if defines then
   redis.call("ZADD", changed, "XX", 0, "") -- changes nothing: no schedule has that name
@@ -122,7 +124,7 @@ local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
   local event, changes, note, had, owed, remains = arg(), arg(), arg(), tonumber(arg()), arg(), arg()
-  local lane, n = tonumber(arg()), tonumber(arg())
+  local reason, lane, n = arg(), tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
   if current ~= expect or current ~= "" and owed ~= remains and (redis.call("HGET", behind, name) or "") ~= owed then
     moved[#moved + 1] = i - 1
@@ -193,11 +195,17 @@ for i = 1, tonumber(arg()) do
       redis.call("HSET", last, name, table.concat({
         int(becomes), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
       }, " "))
+      if what == "paused" then -- another reason leaves since when it is paused
+        local since = stopped == "1" and string.match(redis.call("HGET", pauses, name) or "", "^%d+") or int(now)
+        redis.call("HSET", pauses, name, since .. " " .. string.gsub(actor, "%c", " ") .. "\n" .. string.gsub(reason, "%c", " "))
+      elseif paused == "0" or current == "" and paused == "" then
+        redis.call("HDEL", pauses, name)
+      end
     end
     if note ~= "" then
       notes[#notes + 1] = note
     end
-    record(events, ARGV[3], "event", event, "schedule", name, unpack(given("release", by, "by", actor, "changes", changes)))
+    record(events, ARGV[3], "event", event, "schedule", name, unpack(given("release", by, "by", actor, "changes", changes, "reason", reason)))
   end
 end
 if #notes > 0 then

@@ -5,7 +5,7 @@
 -- KEYS[1] done zset  KEYS[2] dead zset  KEYS[3] tasks hash  KEYS[4] lanes hash  KEYS[5] meta hash
 -- KEYS[6] cancel hash  KEYS[7] active hash  KEYS[8] held zset  KEYS[9] watch zset
 -- KEYS[10] schedules hash  KEYS[11] changed zset  KEYS[12] .. due sets
--- the last three: revisions hash, retired hash, retirements zset
+-- the last four: revisions hash, retired hash, retirements zset, pauses hash
 -- ARGV[1] cap of done  [2] cap of dead  [3] most to remove at once  [4] how long a lane is kept while empty (ms)
 -- ARGV[5] wake channel
 -- ARGV[6] n lanes, then their names, then how long a request to cancel is kept, and a schedule that is gone (ms)
@@ -65,11 +65,12 @@ for _, name in ipairs(old) do
 end
 
 -- Forget schedules that were retired or deleted long ago, and what they said: they cannot come back as they were.
-local revisions, retired, retirements = unpack(KEYS, #KEYS - 2, #KEYS)
+local revisions, retired, retirements, pauses = unpack(KEYS, #KEYS - 3, #KEYS)
 local forgotten = redis.call("ZRANGEBYSCORE", retirements, "-inf", int(now - tonumber(ARGV[#ARGV])), "LIMIT", 0, 100)
 many("ZREM", retirements, forgotten)
 many("HDEL", retired, forgotten)
 many("HDEL", revisions, forgotten)
+many("HDEL", pauses, forgotten)
 
 local requests = redis.call("HGETALL", cancel)
 for i = 1, #requests, 2 do
