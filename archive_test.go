@@ -232,3 +232,42 @@ func TestArchive_hasTheRevisionsThatRedisHasDropped(t *testing.T) {
 		}
 	}
 }
+
+// Redis comes back empty, and so do all instances, which then know nothing: what ran before is judged by the rule of that time, which the
+// archive has. A slot of which it has nothing is unknown.
+func TestArchive_knowsTheRuleThatRedisHasForgotten(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	url := "sqlite://" + filepath.Join(t.TempDir(), "archive.db")
+	ctx := t.Context()
+	began := time.Now()
+	d := archiving(t, rdb, url, "v1", onbeat.Config{})
+	ns := d.Queue().Namespace()
+	beats := func(d *onbeat.Dispatcher, n int) {
+		t.Helper()
+		stop := run(t, d)
+		kept, err := sqlarchive.Config{URL: url}.Open(ctx, ns, zerolog.Nop())
+		must(t, err)
+		defer kept.Close()
+		after := time.Now()
+		testredis.Eventually(t, patience, func() bool {
+			got := 0
+			err := kept.HistoryOf(ctx, "beat", after, func(e history.Entry) error { got += len(e.Notes); return nil })
+			return err == nil && got > n
+		}, "%d runs are archived", n)
+		stop()
+	}
+	beats(d, 150)
+	keys, err := rdb.Keys(ctx, "onbeat:{"+ns+"}:*").Result()
+	must(t, err)
+	must(t, rdb.Del(ctx, keys...).Err())
+
+	d = archiving(t, rdb, url, "v2", onbeat.Config{Namespace: ns})
+	beats(d, 20)
+	found, err := d.Admin().Activity.Audit(ctx, audit.Options{Since: time.Since(began)})
+	must(t, err)
+	r := &found.Schedules[0]
+	if r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < 150 || r.Counts[audit.Unknown] == 0 {
+		t.Errorf("%v of %d slots, %v", r.Counts, r.Slots, r.Breaks)
+	}
+}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -96,16 +97,18 @@ type Audit struct {
 	Schedules []audit.Report `json:"schedules"`
 	// LostWrites are the times whose writes Redis has lost.
 	LostWrites []audit.Loss `json:"lost_writes,omitempty"`
+	// CouldNotAsk are the sources that did not answer how the schedules are now.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
-// OK reports whether there is something to judge, and all of it is well.
+// OK reports whether there is something to judge, and all of it is judged and well.
 func (a *Audit) OK() bool {
 	for i := range a.Schedules {
 		if !a.Schedules[i].OK() {
 			return false
 		}
 	}
-	return len(a.Schedules) > 0
+	return len(a.Schedules) > 0 && len(a.CouldNotAsk) == 0
 }
 
 // activity is what happens in a namespace on Redis.
@@ -187,17 +190,62 @@ func checkPlace(s string) error {
 }
 
 func (a *activity) Audit(ctx context.Context, o audit.Options) (Audit, error) {
-	if o.Since <= 0 {
-		o.Since = time.Hour
-	}
 	reports, err := a.auditor.Run(ctx, o)
 	out := Audit{Schedules: append([]audit.Report{}, reports...)}
 	if err != nil && len(reports) == 0 {
 		return out, err
 	}
-	var lost error
-	if out.LostWrites, lost = a.auditor.Losses(ctx, o.Since); lost != nil {
-		return out, lost
+	var failed error
+	if out.CouldNotAsk, failed = a.addConditions(ctx, o.Schedule, out.Schedules); failed != nil {
+		return out, failed
+	}
+	if out.LostWrites, failed = a.auditor.Losses(ctx, sinceOf(o, out.Schedules)); failed != nil {
+		return out, failed
 	}
 	return out, err
+}
+
+// sinceOf is how far back an audit looked.
+func sinceOf(o audit.Options, reports []audit.Report) time.Duration {
+	if o.Since > 0 {
+		return o.Since
+	}
+	since := time.Hour
+	for i := range reports {
+		since = max(since, reports[i].To.Sub(reports[i].From))
+	}
+	return since
+}
+
+// addConditions adds to the reports of schedules that are not well now why, as a status says it.
+func (a *activity) addConditions(ctx context.Context, only string, reports []audit.Report) (unasked []Unasked, err error) {
+	var list []producer.Status
+	if only == "" {
+		if list, err = a.s.List(ctx); list == nil && err != nil {
+			return nil, err
+		}
+	} else if one, err := a.s.Get(ctx, only); err == nil {
+		list = append(list, one)
+	} else if !errors.Is(err, task.ErrNotFound) { // it was deleted lately
+		return nil, err
+	}
+	at := map[string]*audit.Report{}
+	for i := range reports {
+		at[reports[i].Schedule] = &reports[i]
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Schedule.Name
+	}
+	x, err := sceneOf(ctx, a.q, a.s, a.instances, names)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		c := x.judge(&list[i])
+		if r := at[names[i]]; r != nil && c.Health.Bad() {
+			r.Add(audit.Trouble{Kind: string(c.Health), Since: c.Since, Text: c.Why})
+		}
+	}
+	return x.couldNotAsk(), nil
 }

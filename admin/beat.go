@@ -56,6 +56,8 @@ type BeatSlot struct {
 	// LagMS is the time from when the slot was due, with its jitter, until an instance first took it. It is nil as long as no
 	// run of it has ended.
 	LagMS *int64 `json:"lag_ms,omitempty"`
+	// Began is when the run began that goes on.
+	Began time.Time `json:"began,omitzero"`
 	// Attempt, Instance and Release are those of the last run that has ended.
 	Attempt  int    `json:"attempt,omitempty"`
 	Instance string `json:"instance,omitempty"`
@@ -129,7 +131,7 @@ func lagOf(ran bool, lag time.Duration) *int64 {
 
 func beatSlotOf(j *audit.Judged) BeatSlot {
 	s := BeatSlot{
-		Slot: j.Slot, Fate: j.Verdict, Why: j.Why, LagMS: lagOf(j.Ran, j.Lag),
+		Slot: j.Slot, Fate: j.Verdict, Why: j.Why, LagMS: lagOf(j.Ran, j.Lag), Began: j.Began,
 		Attempt: j.Last.Attempt, Instance: j.Last.Instance, Release: j.Last.Release,
 	}
 	if !j.Due.Equal(j.Slot) {

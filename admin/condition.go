@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -52,7 +53,7 @@ func (h Health) Bad() bool { return h != Well && h != Paused && h != Retired }
 
 // When a schedule is not well.
 const (
-	lateBy        = 10 * time.Second // a slot is overdue this long after it was due
+	lateBy        = audit.Allowance  // a slot is overdue this long after it was due
 	hungFrom      = 10 * time.Second // a run of a faster schedule may last this long
 	hungRatio     = 2                // times the usual time
 	failingFromAt = 3                // attempts in a row
@@ -94,6 +95,14 @@ func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *inst
 	}
 	x.now, err = q.Now(ctx) // last: nothing that was read is later
 	return x, err
+}
+
+// couldNotAsk says of which time the healths are missing.
+func (x *scene) couldNotAsk() []Unasked {
+	if x.upTo.IsZero() {
+		return nil
+	}
+	return []Unasked{{"the runs since " + x.upTo.UTC().Format(time.RFC3339), "no leader has noted how they went"}}
 }
 
 // judge says how a schedule is. The worst reason wins.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 			t.Errorf("%+v, %v", slots, err)
 		}
 		verdict, err := a.Activity.Audit(ctx, audit.Options{})
-		if err != nil || len(verdict.Schedules) != 1 || verdict.OK() {
+		if err != nil || len(verdict.Schedules) != 1 || verdict.OK() || !slices.ContainsFunc(verdict.Schedules[0].Trouble, func(x audit.Trouble) bool { return x.Kind == string(admin.Failing) }) {
 			t.Errorf("a job that fails each time: %+v, %v", verdict, err)
 		}
 

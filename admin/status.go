@@ -115,9 +115,7 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	}
 	v.lookAtWork(&counts, limited)
 	v.lookAtCaps(&counts, a.q.Caps())
-	if !x.upTo.IsZero() {
-		v.CouldNotAsk = append(v.CouldNotAsk, Unasked{"the runs since " + x.upTo.UTC().Format(time.RFC3339), "no leader has noted how they went"})
-	}
+	v.CouldNotAsk = append(v.CouldNotAsk, x.couldNotAsk()...)
 	v.ask("the dead tasks", a.lookAtDead(ctx, v, counts.Dead))
 	v.ask("the events", a.lookAtEvents(ctx, v))
 	v.ask("the archive", a.lookAtArchive(ctx, v))

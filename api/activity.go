@@ -56,12 +56,12 @@ type AuditReply struct {
 
 type auditIn struct {
 	Schedule  string `query:"schedule" doc:"The schedule to audit. Default: all, also those deleted lately."`
-	Since     moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago. Default 1h."`
+	Since     moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago. Default: to the last two slots of each schedule, at least 1h."`
 	Tolerance string `query:"tolerance" doc:"How long after its time a slot is still on time. Default 1s."`
 }
 
 func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], error) {
-	o := audit.Options{Schedule: in.Schedule, Since: time.Hour, Tolerance: time.Second, MaxSlots: auditSlots}
+	o := audit.Options{Schedule: in.Schedule, Tolerance: time.Second, MaxSlots: auditSlots}
 	if in.Since != "" {
 		var err error
 		if o.Since, err = s.since(ctx, in.Since); err != nil {

@@ -107,6 +107,8 @@ func schemaName(t reflect.Type, hint string) string {
 	switch t {
 	case reflect.TypeFor[audit.ReportJSON]():
 		return "AuditReport"
+	case reflect.TypeFor[audit.Trouble]():
+		return "AuditTrouble"
 	case reflect.TypeFor[producer.Pause]():
 		return "SchedulePause"
 	case definitionType:

@@ -193,6 +193,25 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	return did, err
 }
 
+// Forgotten returns what a schedule said before Redis came back empty, and when Redis made it anew; the moment is zero if Redis has
+// forgotten nothing of it. Only the archive knows that, and what it said is nil if the archive does not.
+func (s *Schedules) Forgotten(ctx context.Context, name string) (was *Revision, until time.Time, err error) {
+	if !s.past.Archived() {
+		return nil, until, nil
+	}
+	noted, err := s.q.Revisions(ctx, name)
+	if err != nil || len(noted) == 0 || noted[len(noted)-1].Before != 0 {
+		return nil, until, err
+	}
+	first := noted[len(noted)-1]
+	older, err := s.past.RevisionsBefore(ctx, name, first.Number, true, 1)
+	if err != nil || len(older) == 0 || older[0].Definition == "" {
+		return nil, until, err
+	}
+	r := s.revisionOf(name, older, 0)
+	return &r, first.At, nil
+}
+
 // Deleted returns, by name, the schedules that were deleted and can be restored, as they were then. Besides them it returns a
 // joined error for those that it cannot read because a newer release wrote them.
 func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) {

@@ -20,6 +20,8 @@ type period struct {
 	// Looked is when the caller that made that change last read the schedule. A slot between Looked and Until was neither
 	// pushed nor noted.
 	Looked time.Time
+	// Forgotten: Redis came back empty, and knows nothing of the period, and so not when its last slots were.
+	Forgotten bool
 }
 
 // newPeriod binds a rule to its anchor.
@@ -52,8 +54,13 @@ type input struct {
 	Behind []producer.Span
 	// Over: the schedule has had all its runs. Slots after Settled are not expected.
 	Over bool
-	// Paused: the schedule is paused now.
-	Paused bool
+	// Paused: the schedule is paused now, since Stopped (zero: nobody knows), by StoppedBy, for a Reason; both may be "".
+	Paused            bool
+	Stopped           time.Time
+	StoppedBy, Reason string
+	// Forgot is when Redis had forgotten which rules the schedule had before; zero: it has not. What ran before may have had another
+	// rule than is known.
+	Forgot time.Time
 	// Losses are the times whose writes Redis lost.
 	Losses []Loss
 	// Void are slots that ran to their end under a claim that Redis no longer knew.

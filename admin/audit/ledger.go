@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/history"
-	"github.com/onbeat/onbeat/internal/past"
-	"github.com/onbeat/onbeat/producer"
 )
 
 // ledger judges one schedule step by step, so that many schedules are audited in one pass over the history. The caller
@@ -24,7 +22,8 @@ type ledger struct {
 
 	failed, lost, returned int64 // counts of runs
 
-	runs map[int64]history.Note // the last run of each slot, by its time; nil: not asked for
+	runs  map[int64]history.Note // the last run of each slot, by its time; nil: not asked for
+	began map[int64]time.Time    // when the runs began that go on, by the time of their slot
 
 	asked bool // the caller has asked for all that was unaccounted for; what a later note sends back is not asked for again
 }
@@ -64,6 +63,7 @@ const (
 	retried
 	stands
 	perhaps // it may also have run in a time whose writes are lost
+	running // an instance runs it
 )
 
 // open prepares the expected slots.
@@ -149,7 +149,7 @@ func (l *ledger) note(n history.Note) {
 	default:
 		if s := l.find(n.Slot); s != nil {
 			l.noteSlot(s, n)
-		} else if !n.Claimed.IsZero() && !l.onGrid(n.Slot) {
+		} else if !n.Claimed.IsZero() && n.Slot.After(l.in.Forgot) && !l.onGrid(n.Slot) {
 			l.stray++
 			l.strays = keep(l.strays, Break{Slot: n.Slot, Verdict: OffGrid, Detail: "ran for a time that was no slot of the schedule"})
 		}
@@ -236,6 +236,7 @@ func (l *ledger) noteSlot(s *slot, n history.Note) {
 	if repeats(l.in.Losses, l.due(s.ms), n.At) {
 		s.flags |= perhaps
 	}
+	s.flags &^= running // this run has ended
 	switch n.Word {
 	case history.Done:
 		s.state = done
@@ -297,6 +298,17 @@ func (l *ledger) unaccounted() iter.Seq[time.Time] {
 	}
 }
 
+// runsSince takes in that an instance runs a slot, and since when.
+func (l *ledger) runsSince(slot, began time.Time) {
+	if s := l.find(slot); s != nil {
+		s.flags |= running
+		if l.began == nil {
+			l.began = map[int64]time.Time{}
+		}
+		l.began[s.ms] = began
+	}
+}
+
 // stands takes in that the task of a slot is due or running.
 func (l *ledger) stands(at time.Time) {
 	if s := l.find(at); s != nil {
@@ -338,46 +350,3 @@ func (l *ledger) verdict(s *slot) Verdict {
 	}
 	return l.silence(s)
 }
-
-// silence returns the verdict on a slot whose end no note tells.
-func (l *ledger) silence(s *slot) Verdict {
-	at := time.UnixMilli(s.ms)
-	p := l.period(at)
-	switch {
-	case s.flags&stands != 0:
-		return Pending
-	case at.After(l.in.Settled) && l.in.Paused:
-		return Paused
-	case at.After(l.in.Settled), s.state == silent && slices.ContainsFunc(l.in.Behind, func(b producer.Span) bool {
-		return at.After(b.From) && !at.After(b.To)
-	}):
-		return Pending
-	case s.state == silent && !l.in.Known.IsZero() && at.Before(l.in.Known):
-		return Unknown
-	case l.inGap(at):
-		return Unknown
-	case s.state == silent && at.After(l.in.Now.Add(-l.in.Grace)):
-		return Pending
-	case s.state == silent && p != nil && !p.Until.IsZero() && at.After(p.Looked):
-		return Changed
-	case s.state == silent && slices.ContainsFunc(l.in.Resumed, func(r time.Time) bool {
-		return !at.After(r) && at.After(r.Add(-resumeEdge))
-	}):
-		return Paused
-	}
-	return Lost
-}
-
-// noteTime is how long after a slot a note of it may come, as a rule: runs take a while, and are tried again.
-const noteTime = time.Hour
-
-// inGap reports whether a note of a slot may be among the entries that are lost.
-func (l *ledger) inGap(at time.Time) bool {
-	return slices.ContainsFunc(l.in.Gaps, func(g past.Gap) bool {
-		return !at.After(g.To) && at.After(g.From.Add(-noteTime))
-	})
-}
-
-// resumeEdge is how long before the end of a pause a slot may have come without a note: the caller that ended the pause
-// read the schedule a moment earlier.
-const resumeEdge = 2 * time.Second

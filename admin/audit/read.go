@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/archive"
@@ -24,7 +26,7 @@ import (
 type Options struct {
 	// Schedule is the schedule to audit. Default: all, including those that were deleted lately.
 	Schedule string
-	// Since is how far back to look. Default 1h.
+	// Since is how far back to look. Default: to the last two slots of each schedule, but at least an hour and at most 366 days.
 	Since time.Duration
 	// Tolerance is how long after its due time a slot may be claimed and still count as on time. Default 1s.
 	Tolerance time.Duration
@@ -69,17 +71,38 @@ const longDue = time.Minute
 // schedule that does not exist now and did not within Options.Since. For schedules that this release cannot read it returns
 // a joined error, besides the reports of the others.
 func (r *Auditor) Run(ctx context.Context, opts Options) ([]Report, error) {
-	if opts.Since <= 0 {
-		opts.Since = time.Hour
-	}
-	a := &auditor{Auditor: r, opts: opts, known: map[string]*input{}}
+	all := &auditor{Auditor: r, opts: opts}
 	if opts.Schedule != "" {
-		a.names = []string{opts.Schedule}
+		all.only = setOf([]string{opts.Schedule})
 	}
+	if err := all.list(ctx); err != nil {
+		return nil, err
+	}
+	var unread []error
+	var reports []Report
+	for _, a := range all.windows() {
+		part, err := a.reports(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reports, unread = append(reports, part...), append(unread, a.unread...)
+	}
+	slices.SortFunc(reports, func(a, b Report) int { return strings.Compare(a.Schedule, b.Schedule) })
+	attended, err := r.q.Attended(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	for i := range reports {
+		reports[i].attend(attended)
+	}
+	return reports, errors.Join(unread...)
+}
+
+// reports judges the schedules that were listed.
+func (a *auditor) reports(ctx context.Context) (reports []Report, err error) {
 	if err := a.read(ctx); err != nil {
 		return nil, err
 	}
-	var reports []Report
 	var group []*ledger
 	slots := 0
 	names := slices.Sorted(maps.Keys(a.known))
@@ -88,7 +111,7 @@ func (r *Auditor) Run(ctx context.Context, opts Options) ([]Report, error) {
 			return nil, fmt.Errorf("audit: %w", context.Cause(ctx))
 		}
 		in := *a.known[name]
-		in.MaxSlots = opts.MaxSlots
+		in.MaxSlots = a.opts.MaxSlots
 		l := open(in)
 		group, slots = append(group, l), slots+len(l.slots)
 		if slots < groupSlots && i+1 < len(names) {
@@ -102,49 +125,57 @@ func (r *Auditor) Run(ctx context.Context, opts Options) ([]Report, error) {
 		}
 		group, slots = nil, 0
 	}
-	attended, err := r.q.Attended(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
-	}
-	for i := range reports {
-		reports[i].Unattended = !attended && reports[i].Overdue > 0
-	}
-	return reports, errors.Join(a.unread...)
+	return reports, nil
 }
 
-// auditor is one audit.
+// auditor is one audit of schedules, from one moment on.
 type auditor struct {
 	*Auditor
 	opts     Options
-	names    []string  // the schedules to judge; none: all
-	from, to time.Time // zero: as opts say, and now
+	only     map[string]bool // the schedules to judge; nil: all, also those that are gone
+	but      map[string]bool // those not to judge
+	listed   []producer.Status
+	from, to time.Time            // zero: as opts say, and now
+	starts   map[string]time.Time // from when on each schedule is judged, if later than from
 	now      time.Time
 	known    map[string]*input
+	forgot   map[string]*forgotten
 	unread   []error
+}
+
+func setOf(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // read reads the schedules and the rules that they had.
 func (a *auditor) read(ctx context.Context) error {
 	// The schedules first, then the history: by then the history has what the schedules say is dealt with.
-	list, err := a.list(ctx)
-	if err != nil {
-		return err
-	}
 	known, err := a.past.Known(ctx, a.from)
 	if err != nil {
 		return err
 	}
+	a.known = map[string]*input{}
 	now := map[string]*producer.Status{}
-	for i := range list {
-		if name := list[i].Schedule.Name; a.wanted(name) {
-			now[name] = &list[i]
+	for i := range a.listed {
+		if name := a.listed[i].Schedule.Name; a.wanted(name) {
+			now[name] = &a.listed[i]
 			a.input(name)
 		}
+	}
+	if err := a.recall(ctx, now); err != nil {
+		return err
 	}
 	err = a.history(ctx, a.from, func(e history.Entry) error {
 		for _, n := range e.Notes {
 			if n.Word == history.Was && a.wanted(n.Schedule) {
 				a.was(n)
+			}
+			if f := a.forgot[n.Schedule]; f != nil {
+				f.note(&n)
 			}
 		}
 		return nil
@@ -152,7 +183,7 @@ func (a *auditor) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range a.names {
+	for name := range a.only {
 		if a.known[name] == nil {
 			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, task.ErrNotFound)...))
 		}
@@ -164,6 +195,9 @@ func (a *auditor) read(ctx context.Context) error {
 	losses := lossesOf(events)
 	for name, in := range a.known {
 		in.Known, in.Gaps, in.Losses = known.From, known.Gaps, losses
+		if f := a.forgot[name]; f != nil {
+			f.complete(in)
+		}
 		if err := in.complete(now[name]); err != nil {
 			a.unread = append(a.unread, err)
 			delete(a.known, name)
@@ -173,19 +207,20 @@ func (a *auditor) read(ctx context.Context) error {
 	return nil
 }
 
-func (a *auditor) list(ctx context.Context) (list []producer.Status, err error) {
-	if len(a.names) != 1 {
-		list, err = a.s.List(ctx)
-	} else {
-		var one producer.Status
-		if one, err = a.s.Get(ctx, a.names[0]); err == nil {
-			list = []producer.Status{one}
+// list reads the schedules that there are, and the time.
+func (a *auditor) list(ctx context.Context) (err error) {
+	if name, one := a.one(); one {
+		var s producer.Status
+		if s, err = a.s.Get(ctx, name); err == nil {
+			a.listed = []producer.Status{s}
 		}
+	} else {
+		a.listed, err = a.s.List(ctx)
 	}
 	switch {
 	case errors.Is(err, task.ErrNotFound): // it may have been deleted lately
-	case err != nil && len(list) == 0 && (store.Retryable(err) || errors.Is(err, task.ErrDenied)):
-		return nil, err
+	case err != nil && len(a.listed) == 0 && (store.Retryable(err) || errors.Is(err, task.ErrDenied)):
+		return err
 	case err != nil:
 		a.unread = append(a.unread, err)
 	}
@@ -194,19 +229,31 @@ func (a *auditor) list(ctx context.Context) (list []producer.Status, err error) 
 		a.to = a.now
 	}
 	if a.from.IsZero() {
-		a.from = a.to.Add(-a.opts.Since)
+		a.from = a.to.Add(-cmp.Or(a.opts.Since, shortest))
 	}
-	return list, err
+	return err
 }
 
-func (a *auditor) wanted(name string) bool {
-	return len(a.names) == 0 || slices.Contains(a.names, name)
+func (a *auditor) wanted(name string) bool { return (a.only == nil || a.only[name]) && !a.but[name] }
+
+// one returns the schedule to judge, if there is only one.
+func (a *auditor) one() (name string, ok bool) {
+	if len(a.only) != 1 {
+		return "", false
+	}
+	for name = range a.only {
+	}
+	return name, true
 }
 
 func (a *auditor) input(name string) *input {
 	in := a.known[name]
 	if in == nil {
-		in = &input{Schedule: name, From: a.from, To: a.to, Now: a.now, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
+		from := a.from
+		if at, ok := a.starts[name]; ok {
+			from = at
+		}
+		in = &input{Schedule: name, From: from, To: a.to, Now: a.now, Tolerance: a.opts.Tolerance, Grace: a.opts.Grace}
 		a.known[name] = in
 	}
 	return in
@@ -220,8 +267,9 @@ func (a *auditor) was(n history.Note) {
 		var p period
 		if p, err = newPeriod(r, n.From); err == nil {
 			p.Until, p.Looked = n.At, n.To
-			in := a.input(n.Schedule)
-			in.Periods = append(in.Periods, p)
+			if in := a.input(n.Schedule); n.At.After(in.From) {
+				in.Periods = append(in.Periods, p)
+			}
 			return
 		}
 	}
@@ -235,6 +283,9 @@ func (in *input) complete(s *producer.Status) error {
 		return nil
 	}
 	in.Settled, in.Paused, in.Behind = s.Pushed, s.Paused, s.Spans
+	if in.Stopped = s.Changed(in.Now); s.Pause != nil {
+		in.Stopped, in.StoppedBy, in.Reason = s.Pause.At, s.Pause.By, s.Pause.Reason
+	}
 	in.Over = s.Schedule.MaxRuns > 0 && s.Runs >= s.Schedule.MaxRuns
 	p, err := newPeriod(s.Schedule.Rule, s.Anchor)
 	if err != nil {
@@ -264,10 +315,7 @@ func (a *auditor) take(events []queue.Event) {
 
 // history reads what happened since a moment; of one schedule, if there is only one to judge, where that is cheaper.
 func (a *auditor) history(ctx context.Context, since time.Time, fn func(history.Entry) error) error {
-	only := ""
-	if len(a.names) == 1 {
-		only = a.names[0]
-	}
+	only, _ := a.one()
 	return a.past.HistoryOf(ctx, only, since, fn)
 }
 
@@ -294,6 +342,15 @@ func (a *auditor) judge(ctx context.Context, group []*ledger) error {
 	// A run that was early may have ended before its slot.
 	if err := a.history(ctx, a.from.Add(-time.Minute), note); err != nil {
 		return err
+	}
+	held, err := a.q.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range held {
+		if name, at, ok := task.ParseSlotID(h.ID); ok && of[name] != nil {
+			of[name].runsSince(at, h.At)
+		}
 	}
 	for _, l := range group {
 		if err := a.stand(ctx, l); err != nil {

@@ -47,15 +47,22 @@ type Report struct {
 	Gap   time.Duration
 	GapAt time.Time
 
+	// Runs are the slots that run now, the oldest first, at most 20.
+	Runs []RunningSlot
 	// Breaks are the first slots that broke a promise, at most 20.
 	Breaks []Break
+	// Trouble says why the schedule is not well. It is empty if it is.
+	Trouble []Trouble
 }
 
-// OK reports whether all is well: no promise broke, the runs do not fail, and an instance is there for what is due.
-func (r *Report) OK() bool { return !r.Broken() && !r.Unattended && !r.Failing() }
+// RunningSlot is a slot that an instance runs now.
+type RunningSlot struct {
+	Slot  time.Time `json:"slot"`
+	Since time.Time `json:"since"`
+}
 
-// Failing reports whether slots failed for good and none succeeded.
-func (r *Report) Failing() bool { return r.Counts[Failed] > 0 && r.Counts[OnTime]+r.Counts[Late] == 0 }
+// OK reports whether all is well.
+func (r *Report) OK() bool { return len(r.Trouble) == 0 }
 
 // Other counts the slots that were cancelled, changed, early or are unknown: those that a table of the rest leaves out.
 func (r *Report) Other() int64 {
@@ -92,6 +99,7 @@ type wireReport struct {
 	Cancelled  int64 `json:"cancelled"`
 	Failed     int64 `json:"failed"`
 	Pending    int64 `json:"pending"`
+	Running    int64 `json:"running"`
 	Unknown    int64 `json:"unknown"`
 	Lost       int64 `json:"lost"`
 	Duplicated int64 `json:"duplicated"`
@@ -113,6 +121,8 @@ type wireReport struct {
 	GapAt        time.Time        `json:"longest_gap_at,omitzero"`
 	Broken       bool             `json:"broken"`
 	Breaks       []Break          `json:"breaks,omitempty"`
+	Runs         []RunningSlot    `json:"runs,omitempty"`
+	Trouble      []Trouble        `json:"trouble,omitempty"`
 }
 
 // MarshalJSON writes a field for each verdict, and durations in milliseconds.
@@ -122,10 +132,10 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireReport{
 		Schedule: r.Schedule, From: r.From.UTC(), To: r.To.UTC(), Slots: r.Slots,
 		OnTime: c[OnTime], Late: c[Late], Missed: c[Missed], Skipped: c[Skipped], Paused: c[Paused], Changed: c[Changed],
-		Cancelled: c[Cancelled], Failed: c[Failed], Pending: c[Pending], Unknown: c[Unknown],
+		Cancelled: c[Cancelled], Failed: c[Failed], Pending: c[Pending], Running: c[Running], Unknown: c[Unknown],
 		Lost: c[Lost], Duplicated: c[Duplicated], Early: c[Early], OffGrid: c[OffGrid],
 		Why: r.Why, Repeated: r.Repeated, Overdue: r.Overdue, Unattended: r.Unattended, Retried: r.Retried, FailedRuns: r.FailedRuns, LostRuns: r.LostRuns, ReturnedRuns: r.ReturnedRuns,
-		P50: ms(r.P50), P99: ms(r.P99), Max: ms(r.Max), Gap: ms(r.Gap), GapAt: r.GapAt, Broken: r.Broken(), Breaks: r.Breaks,
+		P50: ms(r.P50), P99: ms(r.P99), Max: ms(r.Max), Gap: ms(r.Gap), GapAt: r.GapAt, Broken: r.Broken(), Breaks: r.Breaks, Runs: r.Runs, Trouble: r.Trouble,
 	})
 }
 
@@ -140,11 +150,11 @@ func (r *Report) UnmarshalJSON(text []byte) error {
 		Schedule: w.Schedule, From: w.From, To: w.To, Slots: w.Slots, Counts: map[Verdict]int64{}, Why: w.Why,
 		Retried: w.Retried, FailedRuns: w.FailedRuns, LostRuns: w.LostRuns, ReturnedRuns: w.ReturnedRuns,
 		Repeated: w.Repeated, Overdue: w.Overdue, Unattended: w.Unattended,
-		P50: span(w.P50), P99: span(w.P99), Max: span(w.Max), Gap: span(w.Gap), GapAt: w.GapAt, Breaks: w.Breaks,
+		P50: span(w.P50), P99: span(w.P99), Max: span(w.Max), Gap: span(w.Gap), GapAt: w.GapAt, Breaks: w.Breaks, Runs: w.Runs, Trouble: w.Trouble,
 	}
 	for v, n := range map[Verdict]int64{
 		OnTime: w.OnTime, Late: w.Late, Missed: w.Missed, Skipped: w.Skipped, Paused: w.Paused, Changed: w.Changed,
-		Cancelled: w.Cancelled, Failed: w.Failed, Pending: w.Pending, Unknown: w.Unknown,
+		Cancelled: w.Cancelled, Failed: w.Failed, Pending: w.Pending, Running: w.Running, Unknown: w.Unknown,
 		Lost: w.Lost, Duplicated: w.Duplicated, Early: w.Early, OffGrid: w.OffGrid,
 	} {
 		if n != 0 {
@@ -167,6 +177,7 @@ func (l *ledger) report() Report {
 		Schedule: l.in.Schedule, From: l.in.From, To: l.in.To, Slots: int64(len(l.slots)),
 		Counts: map[Verdict]int64{}, FailedRuns: l.failed, LostRuns: l.lost, ReturnedRuns: l.returned,
 	}
+	var f faults
 	lags, claims := make([]int32, 0, len(l.slots)), make([]int64, 0, len(l.slots))
 	for i := range l.slots {
 		s := &l.slots[i]
@@ -185,7 +196,11 @@ func (l *ledger) report() Report {
 			r.Retried++
 		}
 		due := l.due(s.ms)
-		if s.flags&perhaps != 0 || v == Pending && repeats(l.in.Losses, due, time.Time{}) {
+		f.see(l, s, v, due)
+		if v == Running && len(r.Runs) < maxBreaks {
+			r.Runs = append(r.Runs, RunningSlot{time.UnixMilli(s.ms).UTC(), l.began[s.ms].UTC()})
+		}
+		if s.flags&perhaps != 0 || (v == Pending || v == Running) && repeats(l.in.Losses, due, time.Time{}) {
 			r.Repeated++
 		}
 		if v == Pending && due.Before(l.in.Now.Add(-l.in.Grace)) {
@@ -202,6 +217,7 @@ func (l *ledger) report() Report {
 		r.Breaks = r.Breaks[:min(len(r.Breaks), maxBreaks)]
 	}
 	r.times(lags, claims)
+	l.trouble(&r, &f)
 	return r
 }
 

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -52,7 +54,10 @@ func TestRun_acceptsASchedulesReturn(t *testing.T) {
 		"goes": every(20 * time.Millisecond), "paused": every(20 * time.Millisecond), "over": over, "turns": every(20 * time.Millisecond),
 	}
 	one := h.release("v1", rules)
-	time.Sleep(500 * time.Millisecond)
+	testredis.Eventually(t, time.Minute, func() bool {
+		list, err := h.schedules.List(h.Context())
+		return err == nil && len(list) == len(rules) && !slices.ContainsFunc(list, func(s producer.Status) bool { return s.Runs < over.MaxRuns })
+	}, "they run")
 	if _, err := h.schedules.Pause(h.Context(), "paused", ""); err != nil {
 		t.Fatal(err)
 	}

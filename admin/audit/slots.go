@@ -42,6 +42,8 @@ type Judged struct {
 	Ran  bool
 	Lag  time.Duration
 	Last archive.Note
+	// Began is when the run began that goes on.
+	Began time.Time
 }
 
 // MostSlots is how many slots [Auditor.Slots] judges at most.
@@ -68,13 +70,19 @@ const longest = 366 * 24 * time.Hour
 // schedules that this release cannot read it returns a joined error, besides the lines of the others.
 func (r *Auditor) Slots(ctx context.Context, o Span) (Span, []Line, error) {
 	a := &auditor{
-		Auditor: r, opts: Options{Since: time.Hour}, names: o.Schedules, from: o.From, to: o.To, known: map[string]*input{},
+		Auditor: r, opts: Options{Since: time.Hour}, from: o.From, to: o.To,
+	}
+	if len(o.Schedules) > 0 {
+		a.only = setOf(o.Schedules)
 	}
 	if err := a.bound(ctx); err != nil {
 		return o, nil, err
 	}
 	o.From, o.To = a.from, a.to
 	if err := o.checkStep(); err != nil {
+		return o, nil, err
+	}
+	if err := a.list(ctx); err != nil {
 		return o, nil, err
 	}
 	if err := a.read(ctx); err != nil {
@@ -165,6 +173,9 @@ func (l *ledger) line(o *Span) Line {
 	for i := range l.slots {
 		s := &l.slots[i]
 		j := Judged{Slot: time.UnixMilli(s.ms).UTC(), Due: l.due(s.ms).UTC(), Verdict: l.verdict(s), Last: l.runs[s.ms]}
+		if j.Verdict == Running {
+			j.Began = l.began[s.ms].UTC()
+		}
 		if j.Verdict == Missed || j.Verdict == Skipped {
 			j.Why = l.whys[s.why]
 		}

@@ -23,8 +23,10 @@ const (
 	Cancelled
 	// Failed: it ran, and failed for good.
 	Failed
-	// Pending: it is due, running or waits for a retry.
+	// Pending: it is due, or waits for a retry.
 	Pending
+	// Running: an instance runs it now.
+	Running
 	// Unknown: the history does not reach back to it, or a newer release wrote a word that this one does not know, or it is
 	// noted as missed but was due in a time whose writes Redis lost, so that it may have run.
 	Unknown
@@ -41,7 +43,7 @@ const (
 )
 
 var verdictNames = [verdicts]string{
-	"on_time", "late", "missed", "skipped", "paused", "changed", "cancelled", "failed", "pending", "unknown",
+	"on_time", "late", "missed", "skipped", "paused", "changed", "cancelled", "failed", "pending", "running", "unknown",
 	"lost", "duplicated", "early", "off_grid",
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,35 +18,42 @@ import (
 
 type auditCmd struct {
 	Schedule  string `arg:"" optional:"" help:"The schedule to audit. Default: all, also those deleted lately."`
-	Since     string `default:"1h" placeholder:"T" help:"Look back to this time: RFC 3339, a date, or how long ago (default ${default})."`
+	Since     string `placeholder:"T" help:"Look back to this time: RFC 3339, a date, or how long ago. Default: to the last two slots of each schedule, at least 1h."`
 	Tolerance string `default:"1s" placeholder:"D" help:"Longest lag of a slot that is on time (default ${default})."`
 }
 
 // Help is shown by onbeat audit --help.
 func (c *auditCmd) Help() string {
-	return "Gives every slot that was due one verdict from the history, in Redis and, where Redis no longer has it, in the archive if there is one: it ran on time or late; it was missed, skipped " +
-		"or paused, by the schedule's own policy or by hand; it is pending; or a promise broke: it was lost, ran twice for no " +
+	return "Says what became of each slot; \"onbeat status\" says whether all is well now, \"onbeat doctor\" whether all is set up well.\n\n" +
+		"Gives every slot that was due one verdict from the history, in Redis and, where Redis no longer has it, in the archive if there is one: it ran on time or late; it was missed, skipped " +
+		"or paused, by the schedule's own policy or by hand; it is pending or running; or a promise broke: it was lost, ran twice for no " +
 		"reason, ran early, or ran off the grid. If Redis lost writes that it had acknowledged, the audit shows from when until " +
 		"when at the latest, and how many slots may have run twice (!).\n\n" +
-		"Exits with 1 if a promise broke, if slots are overdue and no instance runs, if runs of a schedule failed for good and " +
-		"none succeeded, or if there is no schedule."
+		"Exits with 1 if a schedule is not well, and says why: a promise broke; slots are overdue by more than 10 s; slots were missed; two " +
+		"slots in a row were skipped behind a run, so that it lasted longer than the time between them; it was paused for the whole time, and nobody " +
+		"said why (onbeat schedules pause --reason); or it is not well now, as onbeat status says it, for example because its last run failed for good. " +
+		"Also exits with 1 if there is no schedule."
 }
 
 // Run is called when the command is given.
 func (c *auditCmd) Run(ctx context.Context, a *app) error {
-	now := time.Now()
-	since, err := parseMoment("since", c.Since, now)
-	if err != nil {
-		return err
-	}
-	if !since.Before(now) {
-		return refuse("since", c.Since, "not before now", "for example 90s, 1h30m, 7d or 2030-01-31")
+	var since time.Duration
+	if c.Since != "" {
+		now := time.Now()
+		from, err := parseMoment("since", c.Since, now)
+		if err != nil {
+			return err
+		}
+		if !from.Before(now) {
+			return refuse("since", c.Since, "not before now", "for example 90s, 1h30m, 7d or 2030-01-31")
+		}
+		since = now.Sub(from)
 	}
 	tolerance, err := schedule.ParseDuration(c.Tolerance)
 	if err != nil || tolerance <= 0 {
 		return refuse("tolerance", c.Tolerance, "not a duration above zero", "for example 500ms or 5s")
 	}
-	opts := audit.Options{Schedule: c.Schedule, Since: now.Sub(since), Tolerance: tolerance}
+	opts := audit.Options{Schedule: c.Schedule, Since: since, Tolerance: tolerance}
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -76,11 +84,11 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 	}
 	reports, losses := verdict.Schedules, verdict.LostWrites
 	if len(reports) == 0 {
-		a.printf("%s", a.style.red(fmt.Sprintf("✗ no schedules in the last %s: nothing to audit (is it the right namespace?)", schedule.FormatDuration(opts.Since.Round(time.Second)))))
+		a.printf("%s", a.style.red(fmt.Sprintf("✗ no schedules in the last %s: nothing to audit (is it the right namespace?)", schedule.FormatDuration(cmp.Or(opts.Since, time.Hour).Round(time.Second)))))
 		a.showLosses(losses)
 		return nil
 	}
-	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "FAILED", "LOST", "DUPLICATED", "OTHER", "LAG p99", "")
+	t := a.table("SCHEDULE", "SLOTS", "ON TIME", "LATE", "MISSED", "SKIPPED", "PAUSED", "PENDING", "RUNNING", "FAILED", "LOST", "DUPLICATED", "OTHER", "LAG p99", "")
 	for i := range reports {
 		r := &reports[i]
 		verdict := cell{"✓", a.style.green}
@@ -98,7 +106,7 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 			return cell{n(v), a.style.red}
 		}
 		t.add(r.Schedule, strconv.FormatInt(r.Slots, 10), n(audit.OnTime), n(audit.Late), n(audit.Missed), n(audit.Skipped),
-			n(audit.Paused), n(audit.Pending), bad(audit.Failed), bad(audit.Lost), bad(audit.Duplicated), strconv.FormatInt(r.Other(), 10),
+			n(audit.Paused), n(audit.Pending), n(audit.Running), bad(audit.Failed), bad(audit.Lost), bad(audit.Duplicated), strconv.FormatInt(r.Other(), 10),
 			lagText(r), verdict)
 	}
 	t.print(a.out)
@@ -106,21 +114,26 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 		a.showAuditDetails(&reports[i])
 	}
 	a.showLosses(losses)
+	for _, u := range verdict.CouldNotAsk {
+		a.printf("\n%s", a.style.red("✗ could not ask "+oneCell(u.Source+": "+u.Error)))
+	}
 	return nil
 }
 
 // showLosses prints the times whose writes Redis lost. The verdicts cannot know what happened then.
 func (a *app) showLosses(losses []audit.Loss) {
-	const layout = "2006-01-02T15:04:05.000Z07:00"
 	for _, l := range losses {
 		if l.From.IsZero() {
-			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(layout)+": the audit knows nothing of the time before"))
+			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(slotLayout)+": the audit knows nothing of the time before"))
 			continue
 		}
-		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(layout)+" until "+l.Until.Format(layout)+
+		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(slotLayout)+" until "+l.Until.Format(slotLayout)+
 			" at the latest: what ran then may have run again"))
 	}
 }
+
+// slotLayout shows a slot, which may be one of many in a second.
+const slotLayout = "2006-01-02T15:04:05.000Z07:00"
 
 func lagText(r *audit.Report) string {
 	if r.Counts[audit.OnTime]+r.Counts[audit.Late]+r.Counts[audit.Failed] == 0 {
@@ -148,11 +161,11 @@ func (a *app) showAuditDetails(r *audit.Report) {
 			lines = append(lines, fmt.Sprintf("%d %s", n, v.text))
 		}
 	}
-	if r.Failing() {
-		lines = append(lines, a.style.red("✗ no run succeeded: each run that ended failed for good"))
+	for _, x := range r.Runs {
+		lines = append(lines, fmt.Sprintf("the slot of %s runs since %s", x.Slot.Format(slotLayout), x.Since.Format(slotLayout)))
 	}
-	if r.Unattended {
-		lines = append(lines, a.style.red(fmt.Sprintf("✗ %d are overdue, and no instance runs them", r.Overdue)))
+	for _, x := range r.Trouble {
+		lines = append(lines, a.style.red("✗ "+x.Kind+": "+oneCell(x.Text)))
 	}
 	if r.Repeated > 0 {
 		lines = append(lines, a.style.yellow(fmt.Sprintf("! %d may have run twice: Redis lost its writes when they were due", r.Repeated)))
@@ -162,7 +175,7 @@ func (a *app) showAuditDetails(r *audit.Report) {
 			r.Retried, r.FailedRuns, r.LostRuns, r.ReturnedRuns))
 	}
 	for _, b := range r.Breaks {
-		lines = append(lines, a.style.red(fmt.Sprintf("✗ %s %s: %s", b.Slot.Format("2006-01-02T15:04:05.000Z07:00"), b.Verdict, b.Detail)))
+		lines = append(lines, a.style.red(fmt.Sprintf("✗ %s %s: %s", b.Slot.Format(slotLayout), b.Verdict, b.Detail)))
 	}
 	if more := r.BrokenSlots() - int64(len(r.Breaks)); more > 0 {
 		lines = append(lines, a.style.red(fmt.Sprintf("✗ and %d more", more)))

@@ -17,6 +17,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // auditHouse is a namespace on a Redis of its own, in which one schedule ran for a while.
@@ -47,13 +48,24 @@ func (h *auditHouse) beat(others ...string) {
 
 func (h *auditHouse) beatEvery(d time.Duration, runs int, names ...string) {
 	h.Helper()
+	ctx, stop := context.WithCancel(h.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.inside.Run(ctx) }()
+	was, err := h.Admin().Activity.Counts(h.Context())
+	if err == nil {
+		_, err = h.Admin().Tasks.Enqueue(h.Context(), []*task.Task{task.New("echo", nil)})
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	testredis.Eventually(h.T, time.Minute, func() bool {
+		n, err := h.Admin().Activity.Counts(h.Context())
+		return err == nil && n.Finished > was.Finished
+	}, "an instance works, so that no slot is missed")
 	s := producer.Schedule{Name: "beat", Rule: schedule.Rule{Every: d}, Task: "echo"}
 	if _, err := h.Admin().Schedules.Apply(h.Context(), s); err != nil {
 		h.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(h.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- h.inside.Run(ctx) }()
 	testredis.Eventually(h.T, time.Minute, func() bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
 			page, err := h.Admin().Schedules.Runs(ctx, name, runs, "")

@@ -17,6 +17,7 @@ type doctorCmd struct {
 // Help is shown by onbeat doctor --help.
 func (c *doctorCmd) Help() string {
 	return "Shows each check with its state, ok, warn or fail, and what to do about it. Exits with 1 if a check fails.\n\n" +
+		"Says whether all is set up well; \"onbeat status\" says whether all is well now, \"onbeat audit\" what became of each slot.\n\n" +
 		"Without a namespace it checks Redis alone."
 }
 

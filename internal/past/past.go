@@ -21,6 +21,15 @@ type Past struct {
 // Of returns the past of the namespace of a queue. The source is nil if there is no archive.
 func Of(q *queue.Queue, source *archive.Source) *Past { return &Past{q: q, source: source} }
 
+// Archived reports whether there is an archive.
+func (p *Past) Archived() bool { return p.source != nil }
+
+// Reaches reports whether Redis has the history from a moment on, and so did not come back empty since.
+func (p *Past) Reaches(ctx context.Context, since time.Time) (bool, error) {
+	met, err := p.q.HistoryUpTo(ctx, lastBefore(since))
+	return met != "", err
+}
+
 // archiveTime is how long the archive may take to say that it is there. A database that hangs must not take the time of all else that is
 // asked.
 const archiveTime = 5 * time.Second

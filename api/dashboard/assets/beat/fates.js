@@ -10,7 +10,8 @@ export const fates = {
   missed: { word: 'missed', tone: 'bad', grave: true, says: 'A hole: nobody was there to run it, and its schedule does not make up for it.' },
   late: { word: 'late', tone: 'lag3', grave: true, says: 'It ran, and began more than a second after it was due.' },
   unknown: { word: 'unknown', tone: 'quiet', says: 'The history does not reach back to it, or does not tell.' },
-  pending: { word: 'pending', tone: 'accent', says: 'It is due, running, or waits for a retry.' },
+  pending: { word: 'pending', tone: 'accent', says: 'It is due, or waits for a retry.' },
+  running: { word: 'running', tone: 'accent', says: 'An instance runs it now.' },
   cancelled: { word: 'cancelled', tone: 'quiet', says: 'Somebody cancelled it, or a newer slot took its place.' },
   skipped: { word: 'skipped', tone: 'quiet', says: 'The run before it was still going.' },
   paused: { word: 'paused', tone: 'quiet', says: 'Its schedule was paused.' },
@@ -140,6 +141,12 @@ const shapes = {
     hollow(c, p, 1.4);
     path(c, [0, -r * 0.6], [0, 0], [r * 0.5, 0]);
     c.stroke();
+  },
+  running(c, r, p) {
+    disc(c, 0, r);
+    hollow(c, p, 1.4);
+    disc(c, 0, r * 0.4);
+    c.fill();
   },
   cancelled: (c, r) => cross(c, r * 0.75),
   skipped(c, r) {

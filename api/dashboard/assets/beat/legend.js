@@ -18,7 +18,7 @@ export function legend() {
   const sum = (counts, lag) => (ctx) => drawRow(ctx, 12, scale, { items: [{ sum: true, at: 6, until: 18, counts, lag, count: Object.values(counts).reduce((a, b) => a + b) }], now: 26 });
   return [
     ...lags.filter((l) => l.below <= 1000).map((l) => entry(mark({ fate: 'on_time', lag: l.below - 1 }), el('b', {}, 'on time'), ': began ' + l.word + ' after it was due')),
-    ...['late', 'missed', 'failed', 'pending', 'skipped', 'paused', 'cancelled', 'changed', 'unknown', 'lost', 'duplicated', 'early'].map((fate) =>
+    ...['late', 'missed', 'failed', 'pending', 'running', 'skipped', 'paused', 'cancelled', 'changed', 'unknown', 'lost', 'duplicated', 'early'].map((fate) =>
       entry(mark({ fate, lag: 5000 }), el('b', {}, fates[fate].word), ': ' + fates[fate].says)),
     entry(mark({ fate: 'on_time', lag: 0, attempt: 2 }), el('b', {}, 'a ring'), ': a later attempt; the run before it failed or was lost'),
     entry(sum({ on_time: 60 }, 10), el('b', {}, 'a bar'), ': many slots, in the colour of the worst lag'),

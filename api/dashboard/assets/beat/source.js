@@ -115,7 +115,7 @@ export class Source {
     names = names.filter((n) => !this.lines.get(n).refused);
     if (!names.length) return;
     let from = this.now() - Math.max(10_000, w.step * 3);
-    for (const n of names) from = Math.min(from, this.lines.get(n).items.find((x) => x.fate === 'pending' || x.counts?.pending)?.at ?? from, Date.parse(this.lines.get(n).upTo) - 5000);
+    for (const n of names) from = Math.min(from, this.lines.get(n).items.find((x) => x.fate === 'pending' || x.fate === 'running' || x.counts?.pending || x.counts?.running)?.at ?? from, Date.parse(this.lines.get(n).upTo) - 5000);
     from = Math.max(w.from, Math.floor(from / w.step) * w.step);
     for (let i = 0; i < names.length; i += batch) {
       const some = names.slice(i, i + batch);
