@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -239,6 +241,10 @@ func TestEncryption_whatDoesNotOpenWaits(t *testing.T) {
 	other := node("wrong", wrong)
 	stop := run(t, other)
 	waits(other, "flipped", "moved", "whole")
+	testredis.Eventually(t, patience, func() bool {
+		s, err := other.Admin().Activity.Status(t.Context())
+		return err == nil && !s.Well && slices.ContainsFunc(s.Trouble, func(x admin.Trouble) bool { return x.Kind == admin.NoKey && x.Name == right.ID })
+	}, "the status names the key")
 	stop()
 	found, err := d.Queue().CountSealed(t.Context(), d.Queue().Seal())
 	if err != nil || found.Tasks["k1"] != 3 || found.Closed["k1"] != 2 {

@@ -137,6 +137,17 @@ func (v *view) ask(source string, err error) {
 	}
 }
 
+// Warn adds a warning of what only the caller knows, at its place.
+func (s *Status) Warn(t Trouble) {
+	t.Warning = true
+	rank := slices.Index(worst, t.Kind)
+	i := slices.IndexFunc(s.Trouble, func(x Trouble) bool { return x.Warning && slices.Index(worst, x.Kind) > rank })
+	if i < 0 {
+		i = len(s.Trouble)
+	}
+	s.Trouble = slices.Insert(s.Trouble, i, t)
+}
+
 // done sorts the trouble, and leaves out what is too much of a kind.
 func (v *view) done() Status {
 	rank := func(t Trouble) int { return slices.Index(worst, t.Kind) }

@@ -21,8 +21,9 @@ const (
 	pausedTooLong = 24 * time.Hour
 	lately        = 24 * time.Hour
 	nearlyFull    = 0.8
-	longestRuns   = 3 // of those that hold the workers, by name
-	mostCauses    = 3 // of dead tasks
+	keyForgotten  = 15 * time.Minute // an instance says it again each ten
+	longestRuns   = 3                // of those that hold the workers, by name
+	mostCauses    = 3                // of dead tasks
 )
 
 // mayWork are the instances that may take tasks now.
@@ -275,6 +276,12 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		case "archive lost":
 			line.Kind, line.Show = Archived, "onbeat events"
 			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
+		case "cannot decrypt":
+			if v.now.Sub(e.At) > keyForgotten {
+				continue
+			}
+			line.Kind, line.Name, line.Show = NoKey, e.Fields["key"], "onbeat doctor"
+			line.Text = "tasks wait that " + e.Fields["instance"] + " cannot decrypt: it needs the key, or has another one under that ID"
 		case "schedule retired":
 			retired = append(retired, e.Fields["schedule"])
 			continue

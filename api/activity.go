@@ -103,6 +103,13 @@ func (s *Server) since(ctx context.Context, m moment) (time.Duration, error) {
 
 func (s *Server) status(ctx context.Context, _ *struct{}) (*reply[admin.Status], error) {
 	out, err := s.admin.Activity.Status(ctx)
+	if err == nil && s.cfg.Tokens != nil {
+		for _, t := range s.cfg.Tokens() {
+			if t.Trouble != "" { // it may name files, which are no business of a viewer
+				out.Warn(admin.Trouble{Kind: admin.NoToken, Name: t.Name, Since: t.Since.UTC(), Text: "the secret of this token cannot be read: the log of the instance says why", Show: "onbeat check"})
+			}
+		}
+	}
 	return &reply[admin.Status]{out}, err
 }
 

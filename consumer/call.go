@@ -343,7 +343,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 // malformed settles a claimed task whose record this release cannot read. A record of a newer format is due again in a
 // minute, for a newer release. A damaged record makes the task dead.
 func (c *Consumer) malformed(m queue.Malformed) {
-	c.log.Error().Err(m.Err).Str("task", m.ID).Msg("unreadable task record")
+	c.log.Error().Err(m.Err).Str("task", m.ID).Str("type", m.Lane.Type).Msg("unreadable task record")
 	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
 	s.Note = c.notes.Unread(&task.Task{ID: m.ID, Type: m.Lane.Type, Queue: m.Lane.Queue})
 	if newer := m.Record != "" && m.Record[0] > '2' && m.Record[0] <= '9'; newer {

@@ -78,7 +78,13 @@ func (c *Consumer) refused(r *queue.CycleReply) (list []queue.Settlement) {
 		if was.Task != nil { // nil: the record could not be read
 			c.finish(&s, was.Task, history.Cancelled, 0, ErrCancelled, "")
 		}
-		c.log.Info().Str("task", was.ID).AnErr("cause", ErrCancelled).Msg("run cancelled")
+		e := c.log.Info().AnErr("cause", ErrCancelled)
+		if was.Task != nil {
+			e = e.Func(ofRun(was.Task))
+		} else {
+			e = e.Str("task", was.ID)
+		}
+		e.Msg("run cancelled")
 		list = append(list, s)
 	}
 	return list

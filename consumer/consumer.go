@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +27,9 @@ type Consumer struct {
 	tracer   *tracing.Tracer // nil: none
 	log      zerolog.Logger
 
-	sealedTold time.Time // when the log last named a task that this instance cannot decrypt
+	// When the log and an event last named a task that this instance cannot decrypt.
+	sealedTold, sealedNoted time.Time
+	noting                  sync.WaitGroup
 
 	// The fields below belong to the loop of one session.
 	session  *instance.Session
@@ -90,6 +93,7 @@ func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
 	defer c.alarm.Stop()
 	defer c.workers.close()
+	defer c.noting.Wait()
 	s.OnCancel(c.cancels.add)
 	c.consume()
 	c.drain()

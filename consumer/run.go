@@ -120,7 +120,7 @@ func (c *Consumer) outcome(r *run, cause, err error) result {
 		s.Note = c.notes.Run(t, history.Returned, took, "", output)
 	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrReplaced):
 		word = history.Cancelled
-		c.log.Info().Str("task", t.ID).AnErr("cause", cause).Msg("run cancelled")
+		c.log.Info().Func(ofRun(t)).AnErr("cause", cause).Msg("run cancelled")
 		c.finish(s, t, history.Cancelled, took, cause, output)
 	case cause != nil && !errors.Is(cause, ErrTimeout):
 		word = history.Lost

@@ -21,11 +21,11 @@ type Trouble struct {
 
 // The kinds of trouble that slots show. Those that are also a word of onbeat status mean the same there, of now.
 const (
-	TroubleBroken   = "broken"   // a promise broke
-	TroubleOverdue  = "overdue"  // slots do not run, and were due longer than [Allowance] ago, or there is no instance
-	TroubleMissed   = "missed"   // slots were missed
-	TroubleSkipping = "skipping" // two slots in a row, or more, were skipped behind a run: it lasted longer than the time between them
-	TroublePaused   = "paused"   // it was paused for the whole time, without a reason
+	TroubleBroken  = "broken"  // a promise broke
+	TroubleOverdue = "overdue" // slots do not run, and were due longer than [Allowance] ago, or there is no instance
+	TroubleMissed  = "missed"  // slots were missed
+	TroubleSkipped = "skipped" // two slots in a row, or more, were skipped behind a run: it lasted longer than the time between them
+	TroublePaused  = "paused"  // it was paused for the whole time, without a reason
 )
 
 // Allowance is how late a slot may begin before it is overdue.
@@ -93,7 +93,7 @@ func (l *ledger) trouble(r *Report, f *faults) {
 		r.Add(Trouble{TroubleMissed, f.missed.since, wording.Count(n, "slot was", "slots were") + " missed"})
 	}
 	if n := f.skipped.n; n > 1 {
-		r.Add(Trouble{TroubleSkipping, f.skipped.since, fmt.Sprintf("%d slots in a row were skipped behind a run", n)})
+		r.Add(Trouble{TroubleSkipped, f.skipped.since, fmt.Sprintf("%d slots in a row were skipped behind a run", n)})
 	}
 	if l.pausedForNothing(r) {
 		by := ""

@@ -36,7 +36,7 @@ func TestTrouble_ofSlots(t *testing.T) {
 		"lost":            {lines: ranBut(3), want: TroubleBroken, since: at(3)},
 		"missed":          {lines: append(ranBut(3), "beat@{3} missed outage"), want: TroubleMissed, since: at(3)},
 		"skipped once":    {lines: append(ranBut(3, 5), "beat@{3} skipped overlap", "beat@{5} skipped overlap")},
-		"skipped on":      {lines: append(ranBut(3, 6, 7), "beat@{3} skipped overlap", "beat@{6}..{7} skipped 2 overlap"), want: TroubleSkipping, since: at(6)},
+		"skipped on":      {lines: append(ranBut(3, 6, 7), "beat@{3} skipped overlap", "beat@{6}..{7} skipped 2 overlap"), want: TroubleSkipped, since: at(6)},
 		"skipped as full": {lines: append(ranBut(6, 7), "beat@{6}..{7} skipped 2 backlog")},
 		"overdue":         {lines: ranBut(9), change: waits(19.1), want: TroubleOverdue, since: at(9)},
 		"allowed":         {lines: ranBut(9), change: waits(18.9)},

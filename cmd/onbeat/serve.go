@@ -131,9 +131,7 @@ func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log ze
 	if own.Archive != nil {
 		log.Info().Str("archive", own.Archive.String()).Msg("archiving, while this instance leads")
 	}
-	if cfg.Schedules == nil {
-		log.Info().Msg("the config has no key schedules: the schedules of earlier releases stay as they are")
-	}
+	sayUndeclared(cfg, log)
 	for _, c := range t.cautions() {
 		log.Warn().Str("hint", c.Hint).Msg(c.Detail)
 	}
@@ -143,6 +141,13 @@ func announce(t target, cfg *config.File, own *onbeat.Config, named bool, log ze
 	if !named { // two different builds of one version would count as one release
 		log.Warn().Str("release", own.Release).Str("hint", "name one: --release, ONBEAT_RELEASE, or release in the config").
 			Msg("no release is named, and the build has no revision: taking its version")
+	}
+}
+
+// sayUndeclared says that a config declares nothing, so that nobody takes it for a list that is empty.
+func sayUndeclared(cfg *config.File, log zerolog.Logger) {
+	if cfg.Schedules == nil {
+		log.Info().Msg("the config has no key schedules: the schedules of earlier releases stay as they are")
 	}
 }
 
@@ -208,6 +213,7 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 			continue
 		}
 		log.Info().Int("schedules", len(cfg.Schedules)).Msg("read the schedules again")
+		sayUndeclared(cfg, log)
 		for _, p := range config.ProblemsOf(cfg.Lacking()) {
 			log.Warn().Err(p).Msg("each run of a schedule will fail here")
 		}
