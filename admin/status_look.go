@@ -160,7 +160,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 			v.add(Trouble{Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state due --type " + name})
 			continue
 		}
-		if oldest.IsZero() || l.Head.Before(oldest) {
+		if own := strings.HasPrefix(name, task.Own); !own && (oldest.IsZero() || l.Head.Before(oldest)) {
 			oldest = l.Head
 		}
 		if late > waitsTooLong && len(may) > 0 {
@@ -186,16 +186,19 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 
 // lookAtWorkers looks whether all workers are held by long runs while tasks wait.
 func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
-	running := int64(0)
-	for i := range may {
-		running += may[i].Running
-	}
-	if v.Counts.Workers == 0 || running < int64(v.Counts.Workers) || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
+	held := slices.DeleteFunc(slices.Clone(v.held), func(h queue.Held) bool { // of others: an older release that drains, or the dispatcher's own
+		own := strings.HasPrefix(h.ID, task.Own) && !strings.ContainsAny(h.ID, "@!") // a schedule may have such a name
+		return own || !slices.ContainsFunc(may, func(i Instance) bool { return i.ID == h.Instance })
+	})
+	if v.Counts.Workers == 0 || len(held) < v.Counts.Workers || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
 		return
 	}
-	slices.SortFunc(v.held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	if v.now.Sub(held[0].At) < lateBy {
+		return // they are short: there are too few workers, but nothing hangs
+	}
 	var names []string
-	for _, h := range v.held[:min(len(v.held), longestRuns)] {
+	for _, h := range held[:min(len(held), longestRuns)] {
 		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(v.now.Sub(h.At))))
 	}
 	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Counts.Workers, strings.Join(names, ", "))

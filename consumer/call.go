@@ -42,7 +42,7 @@ const mostStale = 3
 type answer struct {
 	sent, came time.Time
 	settled    int // how many settlements the call carried: the first of c.settled
-	want       int // most tasks that the call was to claim
+	want       int // most tasks that the call was to claim, besides the dispatcher's own
 	reply      *queue.CycleReply
 	err        error
 }
@@ -59,10 +59,11 @@ func slept(since time.Time) time.Duration {
 	return now.Round(0).Sub(since.Round(0)) - now.Sub(since)
 }
 
-// send starts a call on a goroutine of its own. The call settles the first of c.settled and claims up to want tasks. Its
+// send starts a call on a goroutine of its own. The call settles the first of c.settled and claims tasks for the free workers. Its
 // answer comes on c.answers.
-func (c *Consumer) send(want int) {
+func (c *Consumer) send(free room) {
 	c.calling, c.wake = true, time.Time{}
+	c.spare.Reset(spareEvery)
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // what is owed waits in a lane that this consumer does not know yet
@@ -75,7 +76,7 @@ func (c *Consumer) send(want int) {
 	// With claims in doubt, this call claims nothing. Its larger Seq makes every earlier call stale: one that is still on
 	// its way to Redis can claim nothing after caughtUp has read the claims.
 	if c.doubt {
-		want = 0
+		free = room{}
 	}
 	c.seq++
 	batch := c.batch()
@@ -85,7 +86,8 @@ func (c *Consumer) send(want int) {
 		ctx = store.Relaxed(ctx)
 	}
 	req := &queue.CycleRequest{
-		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: min(want, c.portion), Settle: batch,
+		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: max(min(free.tasks, c.portion), 0), Settle: batch,
+		Own: max(free.own, 0), Bulk: max(free.bulk, 0),
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
 	if c.stale < mostStale { // else 0: claim even if the list of lanes has changed
@@ -108,7 +110,7 @@ func (c *Consumer) cycle(ctx context.Context, session *instance.Session, r *queu
 	case err != nil:
 		session.Lags(true)
 	case out.MayClaim:
-		session.Lags(out.LeftDue || r.Want > 0 && len(out.Claimed) >= r.Want)
+		session.Lags(out.LeftDue || r.Want > 0 && r.Want <= ofUsers(out))
 		if r.Want > 0 && !out.LeftDue {
 			session.CaughtUp(out.Now)
 		}
@@ -161,9 +163,10 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		c.stale = 0
 	}
 	c.portion = c.nextPortion(&a)
-	free := c.free() - len(r.Claimed)
+	left := c.free().less(r.Claimed)
+	free := left.tasks
 	again = c.plan(r, free)
-	switch full := len(r.Claimed)+len(r.Malformed) >= a.want; {
+	switch full := ofUsers(r) >= a.want; {
 	case !r.MayClaim:
 		c.session.Refused()
 	case full && a.want > 0:
@@ -180,12 +183,12 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	// More due work is there than this call claimed, and nothing needs care first: claim the next batch while this one
 	// begins. A call that would find only a few free workers is not worth it.
 	if ahead {
-		c.send(free)
+		c.send(left)
 	}
 	for _, t := range r.Claimed {
 		c.accept(t)
 	}
-	again = again || c.free() > max(free, 0) // accept took fewer workers than planned: some tasks run here already
+	again = again || c.free().tasks > max(free, 0) // accept took fewer workers than planned: some tasks run here already
 	for _, m := range r.Malformed {
 		c.malformed(m)
 	}
@@ -197,6 +200,18 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	return c.caughtUp(r, again)
 }
 
+// ofUsers counts the tasks of a reply that are not the dispatcher's own.
+func ofUsers(r *queue.CycleReply) int {
+	var n room
+	for _, t := range r.Claimed {
+		n.add(t.Type, 1)
+	}
+	for i := range r.Malformed {
+		n.add(r.Malformed[i].Lane.Type, 1)
+	}
+	return n.tasks
+}
+
 // nextPortion returns the most tasks that the next call claims. If the runs hold up the calls, it is at most half of the
 // workers: then the other half is claimed while the first begins. If the calls hold up the runs it is not, for each call has
 // a cost of its own.
@@ -206,7 +221,7 @@ func (c *Consumer) nextPortion(a *answer) int {
 		return firstPortion
 	}
 	if c.heavy {
-		c.heavy = len(c.inflight) > 0 // else all runs ended while one call was under way
+		c.heavy = c.busy.tasks > 0 // else all runs ended while one call was under way
 	} else if !c.came.IsZero() {
 		c.heavy = a.sent.Sub(c.came) > a.came.Sub(a.sent)
 	}
@@ -221,7 +236,7 @@ func (c *Consumer) nextPortion(a *answer) int {
 // observe tells the observer of a call that was to claim tasks.
 func (c *Consumer) observe(a *answer) {
 	switch o := c.cfg.Observer; {
-	case o == nil || a.want == 0:
+	case o == nil || a.want == 0 && (a.err != nil || len(a.reply.Claimed) == 0):
 	case a.err != nil:
 		o.Claimed(0, false, a.err)
 	default:
@@ -326,7 +341,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 			c.settled = append(c.settled, before)
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining || !reply.MayClaim || c.free() <= 0:
+		case c.draining || !reply.MayClaim || !c.free().has(t.Type):
 			c.handBack(t, false)
 		default:
 			t.Claimed = reply.Now // the run begins now, which may be long after the lost call

@@ -37,6 +37,7 @@ type Consumer struct {
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
+	busy     room // how many run of inflight
 	results  chan result
 	workers  *workers
 	types    map[string]*taskType // by name, those that ran
@@ -47,15 +48,16 @@ type Consumer struct {
 	asked    []instance.Cancel // cancel requests that came while a call was under way
 	seq      int64
 	answers  chan answer
-	calling  bool      // a call is under way
-	portion  int       // most tasks that the next call claims
-	came     time.Time // when the last answer of this burst came
-	heavy    bool      // the runs of this burst take longer than its calls
-	stale    int       // calls in a row that found a version of the lanes other than ours
-	wake     time.Time // the earliest due time that a wake-up named while the call was under way
-	doubt    bool      // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
-	draining bool      // the session drains: no run begins
-	relaxed  bool      // the consumer has waited long enough for replicas: settle without them
+	calling  bool        // a call is under way
+	portion  int         // most tasks that the next call claims
+	came     time.Time   // when the last answer of this burst came
+	heavy    bool        // the runs of this burst take longer than its calls
+	stale    int         // calls in a row that found a version of the lanes other than ours
+	spare    *time.Timer // rings when there was no call for spareEvery
+	wake     time.Time   // the earliest due time that a wake-up named while the call was under way
+	doubt    bool        // a reply or a settlement was lost: the consumer must read from Redis which claims it holds
+	draining bool        // the session drains: no run begins
+	relaxed  bool        // the consumer has waited long enough for replicas: settle without them
 	alarm    *alarm
 	clock    store.Clock
 	keyed    bool     // settled has a task with a key
@@ -92,6 +94,7 @@ func New(rdb redis.UniversalClient, namespace string, h Handlers, cfg Config) (*
 func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
 	defer c.alarm.Stop()
+	defer c.spare.Stop()
 	defer c.workers.close()
 	defer c.noting.Wait()
 	s.OnCancel(c.cancels.add)
@@ -109,8 +112,8 @@ func (c *Consumer) reset(s *instance.Session) {
 	// Under strict durability the first call claims nothing: it shows whether the replicas are there. Without them a
 	// claimed task could not begin, and would lose an attempt.
 	c.doubt = c.q.Strict()
-	c.inflight = make(map[string]*run, c.cfg.Concurrency)
-	results := make(chan result, c.cfg.Concurrency)
+	c.inflight, c.busy = make(map[string]*run, c.cfg.Concurrency), room{}
+	results := make(chan result, c.cfg.Concurrency+ownWorkers)
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
@@ -118,20 +121,21 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
-	c.alarm = newAlarm()
+	c.alarm, c.spare = newAlarm(), time.NewTimer(spareEvery)
 }
 
 // consume is the loop. It returns when the session drains or has ended.
 //
 // At most one call is under way. The loop sends the next one when it has runs to settle, keys to look after or claims in
 // doubt, or when a worker is free and there may be due work. Otherwise it sleeps until the alarm rings, a run ends, or
-// the session wakes it.
+// the session wakes it. While only workers for the dispatcher's own tasks are free, it looks for these from time to time.
 func (c *Consumer) consume() {
 	look := true // there may be due work
+	own := false // there may be due work of the dispatcher's own, and all other workers are busy
 	var retry <-chan time.Time
 	var failures int
 	for {
-		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || c.doubt || look && free > 0) {
+		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || c.doubt || look && free.tasks > 0 || own && free.own > 0) {
 			select {
 			case <-c.session.Draining():
 				return
@@ -140,7 +144,7 @@ func (c *Consumer) consume() {
 			default:
 			}
 			c.send(free)
-			look = false
+			look, own = false, false
 		}
 		results := c.results
 		if c.calling {
@@ -155,11 +159,14 @@ func (c *Consumer) consume() {
 				retry, look = time.After(c.troubled(err, failures)), true
 			} else {
 				failures, look = 0, look || again
+				own = own || again && c.free().tasks <= 0
 			}
 		case r := <-results:
 			c.ended(r)
 			c.gather()
 			look = look || !c.canSleep()
+		case <-c.spare.C:
+			own = c.free().tasks <= 0
 		case <-c.alarm.timer.C:
 			c.alarm.Near()
 		case <-c.alarm.C:
@@ -178,9 +185,6 @@ func (c *Consumer) consume() {
 		}
 	}
 }
-
-// free returns how many workers are free.
-func (c *Consumer) free() int { return c.cfg.Concurrency - len(c.inflight) }
 
 // canSleep reports whether the loop knows when to look next. It does not know after a time in which no worker was free.
 func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
@@ -247,7 +251,7 @@ func (c *Consumer) ended(r result) {
 	if c.inflight[r.run.task.ID] != r.run {
 		return // abandon handed the task back before the handler returned
 	}
-	delete(c.inflight, r.run.task.ID)
+	c.leave(r.run)
 	if r.drop {
 		return
 	}
@@ -256,6 +260,12 @@ func (c *Consumer) ended(r result) {
 		r.settle.Fence = r.run.again
 	}
 	c.settled = append(c.settled, r.settle)
+}
+
+// leave takes a run off those that are under way.
+func (c *Consumer) leave(r *run) {
+	delete(c.inflight, r.task.ID)
+	c.busy.add(r.task.Type, -1)
 }
 
 // laneClaims lists the lanes of a call: those that the call may claim from, and those into which the script may have to

@@ -52,7 +52,7 @@ func (c *Consumer) drain() {
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
 		if owes() && !c.calling && retry == nil {
-			c.send(0)
+			c.send(room{})
 		}
 		if len(c.inflight) == 0 && unpaid == nil {
 			unpaid, relax = time.After(settleTimeout), time.After(strictTimeout)
@@ -121,9 +121,9 @@ func (c *Consumer) leaveUnsettled() {
 // abandon hands back the tasks of handlers that do not return though their context ended. Such a handler goes on without
 // a claim.
 func (c *Consumer) abandon() {
-	for id, r := range c.inflight {
+	for _, r := range c.inflight {
 		c.log.Error().Func(ofRun(r.task)).Msg("handler does not return after its context ended: giving up on it")
-		delete(c.inflight, id)
+		c.leave(r)
 		if c.session.Context().Err() != nil {
 			continue
 		}

@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // lanes is the partition's lanes as the consumer last read them. The lanes that it claims from are in groups of one queue
@@ -19,8 +21,9 @@ import (
 type lanes struct {
 	version int64
 	queues  []laneQueue
+	own     []queue.LaneClaim // those of the dispatcher's own types that it claims from, bulk actions last
 	others  []queue.LaneClaim // lanes of other consumers; a call names them so that the script may put a task there
-	count   int               // lanes in queues
+	count   int               // lanes in queues and own
 }
 
 // laneQueue is the lanes of one queue, highest priority first.
@@ -78,9 +81,24 @@ func (l *lanes) load(ctx context.Context, q *queue.Queue, h Handlers, cfg *Confi
 			l.others = append(l.others, queue.LaneClaim{Lane: lane, Limit: -1})
 			continue
 		}
-		l.add(queue.LaneClaim{Lane: lane, Limit: cfg.Limits[lane.Type]}, max(weight, 1))
+		c := queue.LaneClaim{Lane: lane, Limit: cfg.Limits[lane.Type]}
+		if strings.HasPrefix(lane.Type, task.Own) {
+			l.addOwn(c)
+			continue
+		}
+		l.add(c, max(weight, 1))
 	}
+	slices.SortStableFunc(l.own, func(a, b queue.LaneClaim) int { return cmp.Compare(b.Group, a.Group) })
 	return nil
+}
+
+// addOwn adds a lane of the dispatcher's own types. They share one group whatever their queues and priorities: there are few tasks.
+func (l *lanes) addOwn(c queue.LaneClaim) {
+	if c.Group = queue.OwnGroup; c.Lane.Type == task.BulkType {
+		c.Group = queue.BulkGroup
+	}
+	l.own = append(l.own, c)
+	l.count++
 }
 
 // add appends a lane that the consumer claims from. Lanes come sorted by queue and then by priority.
@@ -112,6 +130,7 @@ func (l *lanes) order(into []queue.LaneClaim, strict, withOthers bool) []queue.L
 		}
 		slices.SortStableFunc(l.queues, func(a, b laneQueue) int { return cmp.Compare(keys[b.name], keys[a.name]) })
 	}
+	into = append(into, l.own...)
 	group := 0
 	for _, q := range l.queues {
 		for _, g := range q.groups {
@@ -130,6 +149,9 @@ func (l *lanes) order(into []queue.LaneClaim, strict, withOthers bool) []queue.L
 
 // knows reports whether the consumer claims from a lane, so that order lists it even without the others.
 func (l *lanes) knows(lane queue.Lane) bool {
+	if slices.ContainsFunc(l.own, func(c queue.LaneClaim) bool { return c.Lane == lane }) {
+		return true
+	}
 	for _, q := range l.queues {
 		if q.name != lane.Queue {
 			continue

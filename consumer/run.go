@@ -59,6 +59,7 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	typ := c.typeOf(t.Type)
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}, typ: typ, probe: typ.began()}
 	c.inflight[t.ID] = r
+	c.busy.add(t.Type, 1)
 	if c.cfg.Observer != nil {
 		c.cfg.Observer.Began(t)
 	}

@@ -239,7 +239,7 @@ func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &Consumer{cfg: Config{Concurrency: 100}, portion: firstPortion, inflight: map[string]*run{}}
+			c := &Consumer{cfg: Config{Concurrency: 100}, portion: firstPortion}
 			at := start
 			for i, want := range tt.want {
 				came := at.Add(2 * time.Millisecond)
@@ -247,9 +247,7 @@ func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
 					t.Errorf("portion %d is %d, want %d", i, c.portion, want)
 				}
 				at = came.Add(tt.lull)
-				for n := range tt.still {
-					c.inflight[string(rune('a'+n))] = nil
-				}
+				c.busy.tasks = tt.still
 			}
 			if n := c.nextPortion(&answer{sent: at, came: at, reply: &queue.CycleReply{}}); n != firstPortion || c.heavy {
 				t.Errorf("after the burst %d, heavy: %v", n, c.heavy)

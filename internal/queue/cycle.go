@@ -49,9 +49,15 @@ type Settlement struct {
 // LaneClaim is one lane of a request. The script reads the lanes in the order of the request.
 type LaneClaim struct {
 	Lane  Lane
-	Group int // neighbouring lanes with the same number share what is claimed
+	Group int // neighbouring lanes with the same number share what is claimed; see OwnGroup
 	Limit int // most tasks of this type to run at once over all instances; 0: no limit; negative: claim nothing here
 }
+
+// The groups of the lanes of the dispatcher's own types ([task.Own]).
+const (
+	OwnGroup  = -1
+	BulkGroup = -2 // bulk actions, which last
+)
 
 // CycleRequest is one round trip of a consumer.
 type CycleRequest struct {
@@ -60,6 +66,8 @@ type CycleRequest struct {
 	Gen      int64
 	Seq      int64 // larger than in every earlier call of this generation, or the call is stale
 	Want     int   // most tasks to claim, at most MaxBatch
+	Own      int   // most tasks to claim besides, from the lanes of OwnGroup and BulkGroup
+	Bulk     int   // of these, most from BulkGroup
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
 	Reads    string       // a name for the lanes it reads: instances with the same name watch for each other
@@ -100,8 +108,8 @@ type Malformed struct {
 //
 // Cycle returns [ErrFenced], and does nothing, if the instance's lease ran out.
 func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error) {
-	if r.Want > MaxBatch || len(r.Settle) > MaxBatch {
-		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", r.Want, len(r.Settle), MaxBatch)
+	if r.Want > MaxBatch || r.Own > MaxBatch || len(r.Settle) > MaxBatch {
+		return nil, fmt.Errorf("cycle: %d to claim and %d to settle, the limit is %d", max(r.Want, r.Own), len(r.Settle), MaxBatch)
 	}
 	k := &q.keys
 	keys := make([]string, 0, 16+len(r.Lanes))
@@ -110,7 +118,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.history(), q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
-		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, len(r.Lanes))
+		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, fmt.Sprint(r.Own, " ", r.Bulk), len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1

@@ -50,7 +50,7 @@ local function begin(b)
   redis.call("ZADD", due, now, task_of(b))
   record(events, cap, "event", "bulk begun", "bulk", id, "action", b.action, "filter", b.filter, unpack(given("by", by)))
   lanes_known(lanes, meta, ARGV[14], { ARGV[15] })
-  wake(watch, ARGV[14], now)
+  wake(watch, ARGV[14], now, nil, nil, true)
 end
 
 local b = bulk(id, redis.call("HGET", hash, id))

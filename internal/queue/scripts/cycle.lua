@@ -25,8 +25,9 @@
 -- ARGV[10] the version of the list of lanes that the caller knows: claim nothing if it is another; 0: claim anyway
 -- ARGV[11] keys, joined by <1f>: an earlier call left tasks that wait for them in lanes that it did not declare
 -- ARGV[12] the release of the instance, for the history
--- ARGV[13] n lanes, then for each: its group (lanes of one group share), most to run at once (0: no limit, -1: claim
---     nothing here), its name
+-- ARGV[13] most tasks of the dispatcher's own to claim besides, and of these most bulk actions, which last: as "2 1"
+-- ARGV[14] n lanes, then for each: its group (lanes of one group share; "-1": of the dispatcher's own, "-2": of bulk actions),
+--     most to run at once (0: no limit, -1: claim nothing here), its name
 -- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n series
 -- of settled with one fence, then for each: the fence, how many; then
 --   for each kept: ms to keep, record
@@ -54,6 +55,8 @@ local id, gen, seq, want, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumbe
 local reads, known = ARGV[9], ARGV[10]
 local me = reads == "" and id or id .. "\31" .. reads
 want = math.min(want, chunk)
+local own_left, bulk_left = string.match(ARGV[13], "(%d+) (%d+)") -- how many of the dispatcher's own are still wanted
+own_left, bulk_left = tonumber(own_left), tonumber(bulk_left)
 
 local alive, member = live(instances, members, id, gen)
 if not alive then
@@ -71,7 +74,7 @@ try_removal("HDEL", tasks)
 -- the seq with zeros, makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))
 
-local at = 13
+local at = 14
 local function arg()
   at = at + 1
   return ARGV[at - 1]
@@ -80,6 +83,7 @@ end
 local lanes = {}
 for i = 1, tonumber(arg()) do
   lanes[i] = { key = KEYS[first_lane + i], number = i, group = arg(), limit = tonumber(arg()), name = arg() }
+  lanes[i].own = lanes[i].group == "-1" or lanes[i].group == "-2"
 end
 
 local notes, more, facts = {}, {}, {} -- for the history, line by line; see lib_history.lua

@@ -36,7 +36,7 @@ end
 local function claimer()
   -- The most tasks that this call looks at. A task whose key is taken costs a look without being claimed, so a call could
   -- otherwise go through a lane without end.
-  local looks = 2 * want + 100
+  local looks = 2 * (want + own_left) + 100
   local prefix -- "fence claimed ", made with the first claim: all claims of a call share one fence
   local function claim_prefix()
     if not prefix then
@@ -337,38 +337,57 @@ end
 local permitted = may(redis.call("HMGET", leader, "id", "gen", "order", "consume", "open", "pause"), id, gen, member)
 -- The flags of the reply: 1 may claim, 2 the caller watches, 4 due work is left. Left is how many tasks are still wanted.
 local flags, next_due, left, share = permitted and 1 or 0, -1, want, nil
-if permitted and want > 0 and known ~= "0" and known ~= (counters.lanes or "0") then
+local over -- the first due time of a task of the dispatcher's own that is left because this call took as many as it may
+if permitted and want + own_left > 0 and known ~= "0" and known ~= (counters.lanes or "0") then
   -- The caller does not know a new lane, which may hold more urgent tasks. So it claims nothing, reads the list of lanes,
   -- and calls again. If it does not get that far, a heartbeat finds that it has overslept, by this entry.
   flags = 1 + 4
   redis.call("ZADD", watch, now, me)
 end
 
--- claim claims from the lanes, group by group, and sets next_due to the first due time that is left in them.
+-- budget returns how many tasks the call may still claim from a group, and spend takes n off that. The dispatcher's own tasks
+-- have workers of their own: no other task takes these, and none of them takes the workers of others.
+local function budget(group)
+  return group == "-1" and own_left or group == "-2" and math.min(own_left, bulk_left) or left
+end
+local function spend(group, n)
+  if group == "-1" or group == "-2" then
+    own_left = own_left - n
+    bulk_left = bulk_left - (group == "-2" and n or 0)
+  else
+    left = left - n
+  end
+end
+
+-- claim claims from the lanes, group by group, and sets next_due to the first due time that is left in them. It does not look
+-- into lanes of the dispatcher's own for which there is no worker: when one is free again, that call looks.
 local function claim()
   local i = 1
   next_due = -1
   while i <= #lanes do
     local group = {}
-    local name = lanes[i].group
+    local name, theirs = lanes[i].group, lanes[i].own
+    local most = budget(name)
     while i <= #lanes and lanes[i].group == name do
-      if lanes[i].limit >= 0 then
+      if lanes[i].limit >= 0 and (most > 0 or not theirs) then
         group[#group + 1] = lanes[i]
       end
       i = i + 1
     end
     local ready = false -- whether a lane of the group has a due task
     for _, lane in ipairs(group) do
-      local first = left > 0 and head(lane)
+      local first = most > 0 and head(lane)
       ready = ready or first and first <= now
     end
     if ready then
       share = share or claimer()
-      left = left - share(group, left)
+      spend(name, share(group, most))
     end
     for _, lane in ipairs(group) do
       local first = not lane.full and head(lane)
-      if first and (next_due < 0 or first < next_due) then
+      if first and theirs and budget(name) == 0 then
+        over = math.min(over or first, first)
+      elseif first and (next_due < 0 or first < next_due) then
         next_due = first
       end
     end
@@ -384,6 +403,9 @@ if #keys > 0 and release(keys, true) and flags == 1 then
 end
 -- Step 4: every due time needs an instance that will look at it.
 if flags == 1 then
+  if over then -- whoever has a worker left for it takes it
+    wake(watch, channel, over, nil, nil, true)
+  end
   if next_due >= 0 and next_due <= now then -- due work is left: another instance may have free workers
     flags = flags + 4
     wake(watch, channel, now, reads)
@@ -404,7 +426,7 @@ end
 
 -- Settling let tasks start: wake a watcher of each kind. The caller's own kind needs none if the caller looks itself.
 if stirred then
-  wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil)
+  wake(watch, channel, stirred, nil, flags > 0 and want > 0 and not away and reads or nil, own_stirred)
 end
 
 -- Step 5: write and reply.

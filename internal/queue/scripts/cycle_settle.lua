@@ -5,6 +5,7 @@ local void = {} -- the indexes from 0 of settlements whose claim is void
 local refused = {} -- the indexes of tasks that were to be moved but are to be cancelled: their claims stay
 local stirred -- the earliest moment at which a task may start because of what was settled
 local away = false -- such a task lies in a lane from which the caller does not claim
+local own_stirred = false -- such a task is the dispatcher's own
 
 -- settle settles n runs, each if this generation still holds the claim under the same fence. The others are void. It
 -- returns the keys of the runs that ended.
@@ -129,6 +130,7 @@ local function settle(n)
         end
         stir(tonumber(due))
         away = away or lane.limit < 0
+        own_stirred = own_stirred or lane.own
         local set = sets[lane.key]
         if not set then
           set = {}

@@ -66,7 +66,7 @@ local function shut_lanes()
   end
   local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 7, 6 + n_lanes))
   for lane = 1, n_lanes do
-    if not known[lane] and not string.find(ARGV[6 + lane], "|onbeat%.[^|]*$") then
+    if not known[lane] and not own({ ARGV[6 + lane] }) then
       room = room - 1
       new[lane] = room < 0
     end
@@ -190,6 +190,6 @@ if added > 0 then
       redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])
     end
   end
-  wake(watch, channel, earliest)
+  wake(watch, channel, earliest, nil, nil, own(used))
 end
 return { now, added, unpack(refused) }

@@ -25,12 +25,13 @@ end
 
 -- wake tells the earliest watcher of each kind that a task is due at the given time, unless that watcher looks no later
 -- anyway. With only, it wakes just that kind; with except, all but that kind. A script that leaves due work wakes the next
--- instance of its own kind.
-local function wake(watch, channel, due, only, except)
+-- instance of its own kind. With all, it tells every watcher: of a task of the dispatcher's own types, for which the first
+-- watcher may have no worker left although it has some for other tasks.
+local function wake(watch, channel, due, only, except, all)
   local list, asked, silent = redis.call("ZRANGE", watch, 0, -1, "WITHSCORES"), {}, false
   for i = 1, #list, 2 do
     local id, reads = watcher(list[i])
-    if not asked[reads] and reads ~= except and (not only or only == reads) then
+    if (all or not asked[reads]) and reads ~= except and (not only or only == reads) then
       local at = tonumber(list[i + 1])
       asked[reads] = at + overdue >= now
       if at > due then
@@ -44,6 +45,16 @@ local function wake(watch, channel, due, only, except)
   if silent then
     tell(channel, "silent")
   end
+end
+
+-- own reports whether one of the lanes is of the dispatcher's own types: their tasks run on workers of their own.
+local function own(names)
+  for _, name in ipairs(names) do
+    if string.find(name, "|onbeat%.[^|]*$") then
+      return true
+    end
+  end
+  return false
 end
 
 -- lanes_changed gives the list of lanes a new version. It is at least the clock, so that after Redis lost its last writes no

@@ -70,7 +70,7 @@ if tonumber(ARGV[5 + n_lanes]) == 0 then -- no tasks were named: remove claims w
 end
 turn_over(tasks, active, held, unlimit(active, values), declared)
 if #values > 0 then
-  wake(watch, channel, earliest)
+  wake(watch, channel, earliest, nil, nil, own({ unpack(ARGV, 5, 4 + n_lanes) }))
 end
 local left = redis.call("HLEN", running)
 if left == 0 then

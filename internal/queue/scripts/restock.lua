@@ -60,7 +60,7 @@ for i = 1, tonumber(ARGV[at]) do
 end
 lanes_known(lanes, meta, ARGV[1], { ARGV[3] })
 if earliest then
-  wake(watch, ARGV[1], earliest)
+  wake(watch, ARGV[1], earliest, nil, nil, own({ ARGV[3] }))
 end
 if died > 0 then
   redis.call("HSET", meta, "died", int((num(redis.call("HGET", meta, "died")) or 0) + died))

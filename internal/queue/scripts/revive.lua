@@ -25,6 +25,6 @@ for _ = 1, tonumber(ARGV[5 + n_lanes]) do
 end
 if revived > 0 then
   lanes_known(lanes, meta, ARGV[1], used)
-  wake(watch, ARGV[1], now)
+  wake(watch, ARGV[1], now, nil, nil, own(used))
 end
 return { now, revived }
