@@ -155,7 +155,7 @@ func (d *Dispatcher) notifier(log zerolog.Logger) (*notify.Notifier, error) {
 	}
 	return notify.New(d.rdb, d.cfg.Namespace, notify.Config{
 		Targets: d.cfg.Notify, Queue: queueOf(d.cfg.Queues), BehindFor: d.behindFor,
-		Log: log,
+		Troubles: d.troubles, Log: log,
 	})
 }
 

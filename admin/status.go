@@ -56,7 +56,17 @@ type Trouble struct {
 	// Show is the command that shows more.
 	Show string `json:"show"`
 
-	typ string // of the tasks of the schedule, if no instance handles it
+	typ        string // of the tasks of the schedule, if no instance handles it
+	ofSchedule bool
+	at         string // the event that it is from, if the next one is another line
+}
+
+// Schedule returns the schedule that a trouble of this process's status is about, or "".
+func (l *Trouble) Schedule() string {
+	if l.ofSchedule {
+		return l.Name
+	}
+	return ""
 }
 
 // The kinds of trouble besides the healths of schedules, the worst first.

@@ -81,7 +81,7 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 				Text: "behind with " + wording.Count(s.Behind, "slot", "slots") + " that were missed, and are still to run",
 			})
 		}
-		line := Trouble{Warning: !c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Show: "onbeat schedules show " + s.Schedule.Name}
+		line := Trouble{Warning: !c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Show: "onbeat schedules show " + s.Schedule.Name, ofSchedule: true}
 		switch {
 		case c.Health == Well:
 			v.Counts.Well++
@@ -265,11 +265,8 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		line := Trouble{Since: e.At}
 		switch e.Kind {
 		case "lost writes":
-			line.Kind, line.Text = LostWrites, "Redis lost its last writes"
-			if e.Fields["kept"] == "0" {
-				line.Text = "Redis came back empty"
-			}
-			line.Show = "onbeat audit"
+			line.Kind, line.Text = LostWrites, lossText(e.Fields)
+			line.Show, line.at = "onbeat audit", e.ID // each loss is a line
 		case "outbox refused", "outbox stuck":
 			line.Kind, line.Show = Outbox, "onbeat doctor"
 			line.Text = "rows of the outbox were refused, and stay in its table: " + e.Fields["error"]
@@ -291,8 +288,8 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		default:
 			continue
 		}
-		if said[line.Text] == nil {
-			said[line.Text] = &line
+		if said[line.Text+line.at] == nil {
+			said[line.Text+line.at] = &line
 			v.add(line)
 		}
 	}
@@ -304,6 +301,20 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
 	}
 	return err
+}
+
+// lossText says what is gone, and what comes back from where.
+func lossText(fields map[string]string) string {
+	if fields["kept"] == "0" {
+		return "Redis came back empty: the tasks that waited are gone; the leader restores the schedules that it knows, and those that its release declares"
+	}
+	text := "Redis lost its last writes"
+	from, ok1 := msOf(fields["kept"])
+	to, ok2 := msOf(fields["known"])
+	if ok1 && ok2 {
+		text += ", from " + from.UTC().Format(time.RFC3339) + " to " + to.UTC().Format(time.RFC3339)
+	}
+	return text + ": tasks that were added then are gone, and what ended then may run again"
 }
 
 // archiveBehind is how old the first entry may be that is not archived.

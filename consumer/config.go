@@ -18,7 +18,7 @@ import (
 
 // Config tunes a Consumer. The zero value is ready to use.
 type Config struct {
-	// Concurrency is how many tasks run at once. Default 10.
+	// Concurrency is how many tasks run at once, besides the dispatcher's own ([task.Own]), which have two workers more. Default 10.
 	Concurrency int
 	// Queues maps each queue that the consumer reads to its weight. When two queues both have due work, the consumer asks
 	// the one with twice the weight first twice as often. Weights are 1 to 1,000,000. Default: every queue, equal weights.

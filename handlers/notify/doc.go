@@ -1,7 +1,7 @@
 // Package notify tells people what goes wrong, by webhooks.
 //
 // A [Target] is one webhook: a program that takes JSON, or a chat. It gets messages about topics ([Dead], [Missed], [Stale],
-// [Failing] and others), of all schedules or of some. All notices of one topic within a window of time are one message, with their
+// [Failing], [Hung] and others), of all schedules or of some. All notices of one topic within a window of time are one message, with their
 // number and the first few.
 //
 // A [Notifier] runs on the leader's side. It follows the events, the history and the dead tasks of a partition, and enqueues each

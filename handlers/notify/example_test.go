@@ -34,6 +34,6 @@ func Example() {
 	err := notify.Send(context.Background(), target, notify.Sample("shop", notify.Dead, time.Unix(1_700_000_000, 0)))
 	fmt.Println(err)
 	// Output:
-	// {"text": "shop: 1,000 tasks are dead", "lines": ["example: an example: dial tcp: \"refused\"","and 999 more"]}
+	// {"text": "shop: 1,000 tasks are dead", "lines": ["example: an example: dial tcp: \"refused\"","and 997 more"]}
 	// <nil>
 }

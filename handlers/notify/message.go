@@ -29,7 +29,7 @@ type Notice struct {
 	Schedule string `json:"schedule,omitempty"`
 	Task     string `json:"task,omitempty"`
 	Type     string `json:"type,omitempty"`
-	// Count is how many slots were missed, or how many runs failed in a row.
+	// Count is how many slots were missed, how many runs failed in a row, or how many tasks of the schedule died.
 	Count int64 `json:"count,omitempty"`
 	// Text is what happened, in words.
 	Text string `json:"text"`
@@ -58,7 +58,7 @@ func (m *Message) Lines() []string {
 	for i := range m.Notices {
 		n := &m.Notices[i]
 		lines = append(lines, n.Line())
-		if m.Topic == Missed {
+		if m.Topic == Missed || m.Topic == Dead && n.Count > 1 {
 			named += n.Count
 		} else {
 			named++

@@ -26,6 +26,8 @@ type Config struct {
 	Queue string
 	// BehindFor is how long the archive must have been behind, without a break, for the targets to hear of it. Default 5m.
 	BehindFor time.Duration
+	// Troubles says what is not well now. Default nil: the targets do not hear of [Hung], [Unhandled], [Lost] and [Paused].
+	Troubles func(context.Context) ([]Trouble, error)
 	// Log receives what fails. The zero Logger discards it.
 	Log zerolog.Logger
 }
@@ -60,8 +62,11 @@ type known struct {
 	fresh    *producer.Follower // nil: no target wants to hear what is stale
 	stale    []producer.Stale
 	followed time.Time // when fresh was last asked
-	page     int       // how many entries of a stream are read at once
-	old      []string  // names that belong to windows of no target for long
+	troubles []Trouble // when the status was last asked
+	told     bool      // that is known
+	asked    time.Time
+	page     int      // how many entries of a stream are read at once
+	old      []string // names that belong to windows of no target for long
 }
 
 // step is how often the notifier looks, and again how long it waits after the first failure.
@@ -181,10 +186,13 @@ func (n *Notifier) settleIn(ctx context.Context, term queue.Term) error {
 // followEvery is how often the freshness of schedules is read besides at the end of a window, so that no reading is a long one.
 const followEvery = 10 * time.Second
 
-// follow reads how stale schedules are, if it is time.
+// follow reads how stale schedules are, and what else is not well, if it is time.
 func (n *Notifier) follow(ctx context.Context, now time.Time) error {
 	k := n.known
 	ends := slices.ContainsFunc(k.rounds, func(r *round) bool { _, over := r.ended(now); return over })
+	if ends {
+		n.ask(ctx, now)
+	}
 	if k.fresh == nil || !ends && now.Sub(k.followed) < followEvery {
 		return nil
 	}
@@ -203,7 +211,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 		if err != nil {
 			return err
 		}
-		records, err := n.q.Records(ctx, r.takeDied(died))
+		records, err := n.q.Records(ctx, r.takeDied(died, end))
 		if err != nil {
 			return err
 		}
@@ -211,6 +219,9 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	}
 	r.judge(end, n.known.stale)
 	r.settle(end)
+	if n.known.told {
+		r.judgeTroubles(end, n.known.troubles)
+	}
 	entries, since := n.behind.now()
 	r.judgeArchive(end, entries, since, n.cfg.BehindFor)
 	c := r.change(end)

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,6 +86,9 @@ func (r *round) takeEvent(e *queue.Event) {
 		r.add(ArchiveBehind, 1, Notice{At: e.At, Text: archiveText(e)})
 	case "schedule paused", "schedule deleted", "schedule retired":
 		r.forget(about{aSchedule, e.Fields["schedule"]}) // nothing more is to be expected of it
+		if e.Kind == "schedule retired" {
+			r.add(Retired, 1, Notice{At: e.At, Schedule: e.Fields["schedule"], Text: retiredText(e.Fields["release"])})
+		}
 	}
 }
 
@@ -105,6 +107,15 @@ func leaderText(e *queue.Event) string {
 		return who + " leads, where " + before + " led before"
 	}
 	return who + " leads, where none did"
+}
+
+// retiredText says what a person can do about a schedule that a release does not declare.
+func retiredText(release string) string {
+	who := "the release that leads"
+	if release != "" {
+		who = "release " + release
+	}
+	return who + " does not declare it, so it does not run; declare it again within 30 days, and it goes on, on its grid"
 }
 
 func archiveText(e *queue.Event) string {
@@ -195,48 +206,6 @@ func (r *round) forget(a about) {
 	}
 }
 
-// takeDied takes in the tasks that died in the window, and returns those whose records are to be shown.
-func (r *round) takeDied(list []queue.Death) (shown []string) {
-	for _, d := range list {
-		if isOwn(d.ID) {
-			continue
-		}
-		r.add(Dead, 1, Notice{At: d.At, Schedule: scheduleOf(d.ID), Task: d.ID, Text: "dead"})
-	}
-	for k, g := range r.groups {
-		if k.topic == Dead {
-			for i := range g.notices {
-				shown = append(shown, g.notices[i].Task)
-			}
-		}
-	}
-	slices.Sort(shown)
-	return slices.Compact(shown)
-}
-
-// describe adds to the notices of dead tasks what their records say.
-func (r *round) describe(records map[string]*task.Task) {
-	for k, g := range r.groups {
-		if k.topic != Dead {
-			continue
-		}
-		for i := range g.notices {
-			n := &g.notices[i]
-			if t := records[n.Task]; t != nil {
-				n.Type, n.Error = t.Type, shortError(t.LastError())
-				n.Text = fmt.Sprintf("dead after %s", attempts(t.Attempts))
-			}
-		}
-	}
-}
-
-func attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", n)
-}
-
 // judge takes in how stale schedules are.
 func (r *round) judge(end time.Time, list []producer.Stale) {
 	lowest := 0
@@ -261,13 +230,10 @@ func (r *round) judge(end time.Time, list []producer.Stale) {
 // settle tells of the subjects that are not well any more, or well again. One that is well for less than a window is neither, so
 // that what fails and succeeds in turn is told once.
 func (r *round) settle(end time.Time) {
-	names := slices.SortedFunc(maps.Keys(r.subjects), func(a, b about) int {
-		return cmp.Or(strings.Compare(a.what, b.what), strings.Compare(a.name, b.name))
-	})
-	for _, a := range names {
+	for _, a := range r.sorted() {
 		s := r.subjects[a]
-		if a == theArchive {
-			continue
+		if a.what != aSchedule && a.what != aType {
+			continue // judged elsewhere
 		}
 		for _, t := range r.targets {
 			r.compare(t, a, s, end)

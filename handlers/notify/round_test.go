@@ -87,7 +87,7 @@ func TestRound_aThousandAreOneMessage(t *testing.T) {
 		died = append(died, queue.Death{ID: fmt.Sprintf("s%d@1700000000000", i), At: s.at})
 	}
 	died = append(died, queue.Death{ID: Type + ":ops:dead:60000:1", At: s.at}) // a message that could not be sent
-	shown := s.r.takeDied(died)
+	shown := s.r.takeDied(died, s.at.Add(time.Minute))
 	if len(shown) != 2*mostNotices {
 		t.Errorf("shown: %q", shown)
 	}

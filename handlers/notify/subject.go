@@ -19,6 +19,10 @@ type subject struct {
 	// At is when anything last happened to it.
 	At    int64  `json:"at,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Told is when a message told of this trouble, in Unix milliseconds; see [Trouble].
+	Told int64 `json:"told,omitempty"`
+	// Deaths are the dead tasks of a schedule; nil: none died since it was last well.
+	Deaths *deaths `json:"deaths,omitempty"`
 
 	was     state // at the end of the last window
 	touched bool  // since then

@@ -43,7 +43,8 @@ type Target struct {
 	// Key signs each request, if there is one: at least 16 bytes. It is a secret too.
 	Key []byte
 
-	// On are the topics that the target hears of. Default: all but Leader, and with Schedules only those about schedules.
+	// On are the topics that the target hears of. Default: all but Leader, and with Schedules only those about schedules and [Hung]
+	// workers, which hold up all schedules.
 	On []Topic
 	// Schedules are patterns, as [path.Match] has them with * for slashes too, of the schedules that the target hears of. Default:
 	// all, and tasks of no schedule.
@@ -115,7 +116,7 @@ func (t *Target) hears(topic Topic, schedule string) bool {
 	if !slices.Contains(t.On, topic) {
 		return false
 	}
-	return len(t.Schedules) == 0 || !slices.Contains(ofSchedules, topic) ||
+	return len(t.Schedules) == 0 || !slices.Contains(ofSchedules, topic) || topic == Hung && schedule == "" ||
 		schedule != "" && slices.ContainsFunc(t.Schedules, func(p string) bool { return matches(p, schedule) })
 }
 

@@ -23,6 +23,16 @@ const (
 	Recovered Topic = "recovered"
 	// Leader: another instance leads, none can, or the leader cannot schedule.
 	Leader Topic = "leader"
+	// Hung: all workers, or a run of a schedule, are held up for longer than the time between two slots.
+	Hung Topic = "hung"
+	// Unhandled: no instance handles the type of tasks that are due.
+	Unhandled Topic = "unhandled"
+	// Retired: the newest release does not declare a schedule.
+	Retired Topic = "retired"
+	// Paused: a schedule has been paused for more than a day; once a day.
+	Paused Topic = "paused"
+	// Lost: Redis lost writes.
+	Lost Topic = "lost"
 	// ArchiveBehind: the archive does not keep up, or has lost something.
 	ArchiveBehind Topic = "archive_behind"
 
@@ -33,17 +43,19 @@ const (
 )
 
 // Topics are those that a target can choose.
-func Topics() []Topic { return []Topic{Dead, Missed, Stale, Failing, Recovered, Leader, ArchiveBehind} }
+func Topics() []Topic {
+	return append(slices.Clone(ofSchedules), Leader, Lost, ArchiveBehind)
+}
 
 // ofSchedules are the topics about schedules and tasks. The others are about the namespace.
-var ofSchedules = []Topic{Dead, Missed, Stale, Failing, Recovered}
+var ofSchedules = []Topic{Dead, Missed, Stale, Failing, Recovered, Hung, Unhandled, Retired, Paused}
 
 // chosen are the topics of a target that names none: all but changes of the leader, of which each rollout has one.
 func chosen(schedules []string) []Topic {
 	if len(schedules) > 0 {
 		return ofSchedules
 	}
-	return append(slices.Clone(ofSchedules), ArchiveBehind)
+	return append(slices.Clone(ofSchedules), Lost, ArchiveBehind)
 }
 
 // counted says of n things of a topic what happened to them.
@@ -67,6 +79,16 @@ func (t Topic) counted(n int64) string {
 		return of("schedule or type has recovered", "schedules or types have recovered")
 	case Leader:
 		return of("change of the leader", "changes of the leader")
+	case Hung:
+		return of("trouble: workers or a schedule hang", "troubles: workers or schedules hang")
+	case Unhandled:
+		return of("schedule or type has no handler", "schedules or types have no handler")
+	case Retired:
+		return of("schedule was retired", "schedules were retired")
+	case Paused:
+		return of("schedule has been paused for more than a day", "schedules have been paused for more than a day")
+	case Lost:
+		return "Redis lost data"
 	case ArchiveBehind:
 		return "news of the archive, which was behind or lost something"
 	case Unread:

@@ -64,6 +64,7 @@ const sentences = {
   'outbox stuck': (f) => `the database neither deletes nor changes ${number(f.tasks)} rows of the outbox; the first is ${f.task}: ${f.error}`,
   'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
   'archive lost': (f) => `the archive lost ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream}, added from ${told(f.from)} to ${told(f.to)}`,
+  'cannot decrypt': (f) => `${f.instance} cannot decrypt ${f.task}: it lacks the key ${f.key}, or has another under that ID`,
   'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
   'found again': (f) => `of lane ${f.lane}, which was set aside, ${number(f.due)} tasks are due again, and ${number(f.dead)} are dead`,
   recounted: (f) => `${number(f.counts)} counts of running tasks were wrong, and are right again`,
@@ -72,7 +73,7 @@ const sentences = {
 
 const tones = {
   lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
-  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'outbox stuck': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
+  'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'outbox stuck': 'bad', 'cannot decrypt': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
   'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow', 'bulk stopped': 'slow',
   leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good', 'bulk done': 'good',
 };

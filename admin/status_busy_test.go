@@ -1,0 +1,40 @@
+package admin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/queue"
+)
+
+// Workers are busy if runs of users hold all of them for long, while tasks of users wait.
+func TestStatus_workersAreBusyIfLongRunsOfUsersHoldThem(t *testing.T) {
+	t.Parallel()
+	run := func(id, instance string, lasts time.Duration) queue.Held {
+		return queue.Held{ID: id, Instance: instance, At: noon.Add(-lasts)}
+	}
+	for name, c := range map[string]struct {
+		held  []queue.Held
+		waits string // the type that waits
+		want  bool
+	}{
+		"two hang":                   {[]queue.Held{run("x", "a", time.Minute), run("y", "a", time.Minute)}, "job", true},
+		"one is free":                {[]queue.Held{run("x", "a", time.Minute)}, "job", false},
+		"one is the dispatcher's":    {[]queue.Held{run("x", "a", time.Minute), run("onbeat.notify:ops", "a", time.Minute)}, "job", false},
+		"one is named like that":     {[]queue.Held{run("x", "a", time.Minute), run("onbeat.x@1000", "a", time.Minute)}, "job", true},
+		"one is of another instance": {[]queue.Held{run("x", "a", time.Minute), run("y", "old", time.Minute)}, "job", false},
+		"all are short":              {[]queue.Held{run("x", "a", time.Second), run("y", "a", 2*time.Second)}, "job", false},
+		"a message waits":            {[]queue.Held{run("x", "a", time.Minute), run("y", "a", time.Minute)}, "onbeat.notify", false},
+	} {
+		a := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job", "onbeat.notify"}, Concurrency: 2}
+		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: c.held}, Status: Status{Counts: StatusCounts{Workers: 2}}}
+		v.lookAtWork(&queue.Counts{Lanes: []queue.LaneCount{{Lane: queue.Lane{Queue: "default", Type: c.waits}, Overdue: 1, Head: noon.Add(-30 * time.Second)}}}, nil)
+		busy := false
+		for _, l := range v.Trouble {
+			busy = busy || l.Kind == WorkersBusy
+		}
+		if busy != c.want {
+			t.Errorf("%s: %+v", name, v.Trouble)
+		}
+	}
+}
