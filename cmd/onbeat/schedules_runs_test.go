@@ -90,7 +90,7 @@ func TestSchedules_aFailingJobIsSeen(t *testing.T) {
 			t.Errorf("exit %d, without %q: %s", code, want, out)
 		}
 	}
-	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "no run succeeded") {
+	if code, out, _ := h.audit("sad"); code != exitFailed || !strings.Contains(out, "failing") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if code, out, _ := h.audit("beat"); code != exitFine && !strings.Contains(out, "overdue") {
