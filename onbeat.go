@@ -139,7 +139,11 @@ func (d *Dispatcher) checkPayload(t *task.Task) error {
 	if _, ok := d.mux.Handler(t.Type); !ok {
 		return nil
 	}
-	return handlers.Hide(t, d.mux.CheckPayload(t.Type, t.Payload))
+	err := handlers.Hide(t, d.mux.CheckPayload(t.Type, t.Payload))
+	if p, ok := errors.AsType[*handlers.PanicError](err); ok {
+		d.cfg.Log.Error().Err(err).Str("type", t.Type).Bytes("stack", p.Stack).Msg("the check of a payload panicked: the payload is refused")
+	}
+	return err
 }
 
 // Handle registers the handler of a type. If the handler says its schedule (see [handlers.Scheduled]), Handle declares that

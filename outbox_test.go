@@ -49,6 +49,39 @@ func TestOutbox_isMovedWhileTheInstanceRuns(t *testing.T) {
 	}
 }
 
+type order struct{ Lines []string }
+
+func (o order) Validate() error { _ = o.Lines[0]; return nil } // a bug: an order may have none
+
+// A row whose payload makes a Validate panic is refused. The process goes on, and so does the next row.
+func TestOutbox_goesOnAfterAPayloadWhoseCheckPanics(t *testing.T) {
+	t.Parallel()
+	at := outbox.SQL{URL: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Poll: 50 * time.Millisecond}
+	ns := testredis.Namespace(t)
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Namespace: ns, Outbox: at})
+	ran := make(chan string, 2)
+	must(t, d.Handle("order", handlers.Typed(func(_ context.Context, o order) error {
+		ran <- o.Lines[0]
+		return nil
+	})))
+	db, err := at.Open()
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	must(t, outbox.Migrate(t.Context(), db.DB))
+	must(t, outbox.Add(t.Context(), db.DB, task.New("order", order{}), task.New("order", order{Lines: []string{"tea"}})))
+	if _, err := d.Enqueue(t.Context(), task.New("order", order{})); !errors.Is(err, task.ErrInvalid) {
+		t.Errorf("enqueued: %v", err)
+	}
+	run(t, d)
+	if got := <-ran; got != "tea" {
+		t.Errorf("ran %q", got)
+	}
+	testredis.Eventually(t, patience, func() bool {
+		s, err := outbox.Look(t.Context(), at, ns)
+		return err == nil && s.Refused == 1 && strings.Contains(s.Why, "order")
+	}, "the row is not refused")
+}
+
 // An instance without a database runs all the same.
 func TestOutbox_thatIsAwayHoldsUpNothing(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -62,6 +63,23 @@ func TestEnqueue_refusesALargeTaskOfABatchForItsBytesAlone(t *testing.T) {
 	}
 	if took > 1<<20 {
 		t.Errorf("a body of %d bytes took %d", len(body), took)
+	}
+}
+
+type order struct{ Lines []string }
+
+func (o order) Validate() error { _ = o.Lines[0]; return nil } // a bug: an order may have none
+
+func TestEnqueue_refusesAPayloadWhoseCheckPanics(t *testing.T) {
+	t.Parallel()
+	mux := handlers.NewMux()
+	if err := mux.Handle("order", handlers.Typed(func(context.Context, order) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{CheckPayload: func(x *task.Task) error { return mux.CheckPayload(x.Type, x.Payload) }})
+	code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"order","payload":{}}`)
+	if code != http.StatusBadRequest || !strings.Contains(text, `"field":"payload"`) || strings.Contains(text, "goroutine") || strings.Contains(text, ".go:") {
+		t.Errorf("%d %s", code, text)
 	}
 }
 

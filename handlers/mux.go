@@ -126,13 +126,23 @@ func (m *Mux) Serve(ctx context.Context, t *task.Task) error {
 
 // CheckPayload asks the handler of a type, if it is a [PayloadChecker], whether it could use a payload. The error is a
 // [*task.FieldError], or matches [ErrUnknownType]: that one is not a fault yet, because a newer release may know the type.
-func (m *Mux) CheckPayload(typ string, payload []byte) error {
+//
+// A check that panics refuses the payload; the error also has the [*PanicError]. A payload from elsewhere must not end a process.
+func (m *Mux) CheckPayload(typ string, payload []byte) (err error) {
 	e, ok := (*m.entries.Load())[typ]
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrUnknownType, typ)
 	}
-	if c, ok := As[PayloadChecker](e.own); ok {
-		return c.CheckPayload(payload)
+	c, ok := As[PayloadChecker](e.own)
+	if !ok {
+		return nil
 	}
-	return nil
+	defer func() {
+		if v := recover(); v != nil {
+			p := newPanicError(v)
+			p.Value = fmt.Sprint(v) // an error that was the value must not decide what this one matches
+			err = fmt.Errorf("%w: %w", &task.FieldError{Field: "payload", Reason: fmt.Sprintf("the handler of type %q cannot check it", typ)}, p)
+		}
+	}()
+	return c.CheckPayload(payload)
 }

@@ -169,6 +169,43 @@ func TestMux_checksPayloadsThroughMiddleware(t *testing.T) {
 	}
 }
 
+// lines is a payload whose Validate has a bug.
+type lines struct{ Lines []string }
+
+func (l lines) Validate() error { _ = l.Lines[0]; return nil }
+
+func TestMux_refusesAPayloadWhoseCheckPanics(t *testing.T) {
+	t.Parallel()
+	mux := handlers.NewMux()
+	for typ, h := range map[string]handlers.TaskHandler{
+		"order": handlers.Typed(func(context.Context, lines) error { return nil }),
+		"ends":  handlers.Typed(func(context.Context, ends) error { return nil }),
+	} {
+		if err := mux.Handle(typ, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, typ := range []string{"order", "ends"} {
+		err := mux.CheckPayload(typ, []byte(`{}`))
+		var f *task.FieldError
+		var p *handlers.PanicError
+		if !errors.As(err, &f) || f.Field != "payload" || !strings.Contains(f.Reason, typ) || !errors.As(err, &p) || len(p.Stack) == 0 {
+			t.Errorf("%s: %v", typ, err)
+		}
+		if errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+	if err := mux.CheckPayload("order", []byte(`{"Lines":["a"]}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// ends panics with an error that another matches.
+type ends struct{}
+
+func (ends) Validate() error { panic(context.Canceled) }
+
 func TestMux_mayBeUsedWhileItGrows(t *testing.T) {
 	t.Parallel()
 	mux := handlers.NewMux()

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
+	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -152,9 +154,16 @@ func decode(t *task.Task, id string, record []byte) error {
 }
 
 // check refuses a task that cannot be enqueued. A payload that is encrypted goes to Redis as it is: it is opened only to be checked,
-// if it opens here. Its consumer may have another key.
-func (m *Mover) check(t *task.Task) error {
+// if it opens here. Its consumer may have another key. A check that panics refuses the row: it must not end each process that moves.
+func (m *Mover) check(t *task.Task) (err error) {
 	open := *t
+	defer func() {
+		if v := recover(); v != nil {
+			open.Secret = m.p.Secret(open.Type, open.Secret)
+			err = handlers.Hide(&open, fmt.Errorf("the check of type %q panicked: %v", t.Type, v))
+			m.log.Error().Err(err).Bytes("stack", debug.Stack()).Msg("the check of a payload panicked: the payload is refused")
+		}
+	}()
 	_ = m.q.Seal().OpenTask(&open) // a payload that stays closed is not checked
 	return m.p.CheckNew(&open)
 }

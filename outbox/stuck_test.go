@@ -37,6 +37,27 @@ func TestMover_notesAnErrorThatPostgreSQLWouldNotTake(t *testing.T) {
 	})
 }
 
+// A check with a bug ends no mover: its process would end with it, and each that follows.
+func TestMover_refusesARowWhoseCheckPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, onSQLite(t), testredis.Client(t))
+	w.add(task.New("bad", map[string]string{"key": "hush-hush"}, task.ID("bad"), task.Secret("key")), task.New("job", nil, task.ID("last")))
+	w.drain(w.mover(func(c *MoverConfig) {
+		c.Producer = w.producer(producer.Config{Check: func(t *task.Task) error {
+			if t.Type == "bad" {
+				panic(string(t.Payload))
+			}
+			return nil
+		}})
+	}))
+	if len(w.records()) != 1 || w.seen.of(Moved) != 1 || w.seen.of(Refused) != 1 {
+		t.Errorf("%d tasks, %v", len(w.records()), w.seen.results)
+	}
+	if s, err := Look(t.Context(), w.at, w.ns); err != nil || s.Refused != 1 || !strings.Contains(s.Why, "bad") || strings.Contains(s.Why, "hush") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // A database of another encoding lacks most characters.
 func TestMover_notesAnErrorInADatabaseThatIsNotUTF8(t *testing.T) {
 	t.Parallel()

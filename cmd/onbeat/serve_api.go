@@ -99,7 +99,11 @@ func (w *web) open(t target, ready func() error, metrics http.Handler) (err erro
 		CheckPayload: func(x *task.Task) error {
 			marked := *x
 			marked.Secret = secret.Join(x.Secret, t.cfg.Secret[x.Type])
-			return handlers.Hide(&marked, config.CheckPayload(mux, x.Type, x.Payload, false))
+			err := handlers.Hide(&marked, config.CheckPayload(mux, x.Type, x.Payload, false))
+			if p, ok := errors.AsType[*handlers.PanicError](err); ok {
+				w.log.Error().Err(err).Str("type", x.Type).Bytes("stack", p.Stack).Msg("the check of a payload panicked: the payload is refused")
+			}
+			return err
 		},
 	})
 	return err
