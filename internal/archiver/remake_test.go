@@ -3,6 +3,7 @@ package archiver_test
 import (
 	"database/sql"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,13 +23,9 @@ func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 	url := testpostgres.Database(t)
 	w := newWorld(t, testredis.Real(t), url, queue.Caps{History: 150})
 	a := w.archive()
-	db, err := sql.Open("pgx", url)
-	w.must(err)
-	t.Cleanup(func() { _ = db.Close() })
 	empty := func() {
 		t.Helper()
-		_, err := db.ExecContext(t.Context(), "drop schema public cascade; create schema public")
-		w.must(err)
+		w.empty(url)
 	}
 	kept := func(stream string) []string {
 		t.Helper()
@@ -56,7 +53,7 @@ func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 	stop := w.follow("a")
 	w.eventually(a, all)
 	losses()
-	since, err := w.q.ArchivedSince(t.Context())
+	since, _, err := w.q.ArchivedSince(t.Context())
 	if err != nil || !since.Equal(history.At(all[0])) {
 		t.Errorf("archived since %v, %v", since, err)
 	}
@@ -90,4 +87,82 @@ func ids(list []redis.XMessage) (all []string) {
 		all = append(all, m.ID)
 	}
 	return all
+}
+
+// Redis comes back empty, and the archive has more than it knows of. Then the database is emptied too: what was archived is a loss, though
+// Redis has all that it added since.
+func TestArchiver_tellsOfALossInRedisAndThenInTheDatabase(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newWorld(t, testredis.Real(t), url, queue.Caps{History: 150})
+		a := w.archive()
+		all := w.note(100)
+		w.add(w.keys.Runs, "tasks", 10)
+		w.follow("a")
+		w.eventually(a, all)
+		for _, k := range w.rdb.Keys(t.Context(), "*{"+w.ns+"}*").Val() {
+			w.must(w.rdb.Del(t.Context(), k).Err())
+		}
+		few := w.note(20)
+		w.eventually(a, append(all, few...))
+		testredis.Eventually(t, patience, func() bool {
+			since, older, err := w.q.ArchivedSince(t.Context())
+			return err == nil && older && !since.IsZero()
+		}, "Redis knows that there is an archive")
+
+		w.empty(url)
+		few = append(few, w.note(1)...)
+		w.eventually(a, few)
+		list, err := a.Lost(t.Context(), time.Time{})
+		w.must(err)
+		want := map[string]time.Time{"history": history.At(few[0]), "runs": {}}
+		for _, l := range list {
+			if to, ok := want[l.Stream]; ok && l.From.Before(history.At(few[0])) && (to.IsZero() || l.To.Equal(to)) {
+				delete(want, l.Stream)
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("nothing is told of %v: %+v", want, list)
+		}
+	})
+}
+
+// A leader without work notices too that the tables are gone.
+func TestArchiver_makesTheTablesAgainWhileNothingHappens(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newWorld(t, testredis.Client(t), url, queue.Caps{History: 150})
+		a := w.archive()
+		all := w.note(20)
+		w.follow("a")
+		w.eventually(a, all)
+		w.empty(url)
+		w.eventually(a, all)
+	})
+}
+
+// empty drops all tables of the archive.
+func (w *world) empty(url string) {
+	w.Helper()
+	driver, at, drop := "pgx", url, []string{"drop schema public cascade", "create schema public"}
+	if file, ok := strings.CutPrefix(url, "sqlite://"); ok {
+		driver, at, drop = "sqlite", "file:"+file+"?_pragma=busy_timeout(10000)", nil
+	}
+	db, err := sql.Open(driver, at)
+	w.must(err)
+	defer func() { _ = db.Close() }()
+	if driver == "sqlite" {
+		rows, err := db.QueryContext(w.Context(), "select name from sqlite_master where type = 'table' and name like 'onbeat_%'")
+		w.must(err)
+		for rows.Next() {
+			var name string
+			w.must(rows.Scan(&name))
+			drop = append(drop, "drop table "+name)
+		}
+		w.must(rows.Close())
+	}
+	for _, statement := range drop {
+		_, err := db.ExecContext(w.Context(), statement)
+		w.must(err)
+	}
 }

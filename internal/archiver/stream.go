@@ -34,11 +34,18 @@ type part[T any] struct {
 }
 
 // begins notes a loss if the stream begins after a moment since which all of it was archived: that is gone. It is none if Redis has all
-// that it ever added.
-func (p *part[T]) begins(since time.Time, at func(*T) time.Time) {
+// that it ever added, and lost none of it before: older says that it did.
+func (p *part[T]) begins(since time.Time, older bool, at func(*T) time.Time) {
 	whole := p.was.Added > 0 && p.was.Added == p.was.Length
-	if !whole && len(p.items) > 0 && at(&p.items[0]).After(since) {
-		p.loss = &archive.Loss{From: since, To: at(&p.items[0])}
+	if !older && (whole || len(p.items) == 0) {
+		return
+	}
+	first := time.Now()
+	if len(p.items) > 0 {
+		first = at(&p.items[0])
+	}
+	if first.After(since) {
+		p.loss = &archive.Loss{From: since, To: first}
 	}
 }
 

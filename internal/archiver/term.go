@@ -39,13 +39,19 @@ const (
 	mostSchedules = 100
 )
 
+// askAfter is after how many steps without anything new the archive is asked for its position again: 10 s, by default.
+const askAfter = 10
+
 // term is what an archiver knows in one term of its instance.
 type term struct {
 	*Archiver
 	by    who
 	at    archive.Position
 	sure  bool      // at is what the archive says
+	idle  int       // steps without anything new since the archive was last asked
 	since time.Time // the namespace is archived since then; zero: nothing was yet
+	older bool      // and since then Redis came back empty
+	noted bool      // Redis knows of both
 	page  int
 	trims bool // Redis lets this instance trim
 	buffer
@@ -111,6 +117,9 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 		}
 		t.report(ctx, t.by, &f)
 		t.note(ctx, &f)
+		t.idle = 0
+	} else {
+		t.idle++
 	}
 	t.size(&f)
 	if f.more() {
@@ -122,14 +131,18 @@ func (t *term) step(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// open opens the archive and reads the position, if that was not done yet.
+// open opens the archive and reads the position, if that was not done yet, and again after a while without anything new: the tables may
+// be gone.
 func (t *term) open(ctx context.Context) (archive.Archive, error) {
-	if t.sure {
+	if t.sure && t.idle < askAfter {
 		return t.source.Archive(ctx)
 	}
-	if err := t.look(ctx); err != nil { // first, because a database that is away may take its time to say so
-		return nil, err
+	if !t.sure {
+		if err := t.look(ctx); err != nil { // first, because a database that is away may take its time to say so
+			return nil, err
+		}
 	}
+	t.sure, t.idle = false, 0
 	a, err := t.source.Archive(ctx)
 	if err != nil {
 		return nil, err
@@ -140,8 +153,14 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the position in the archive: %w", err)
 	}
-	if t.since, err = t.q.ArchivedSince(ctx); err != nil {
+	since, older, err := t.q.ArchivedSince(ctx)
+	if err != nil {
 		return nil, err
+	}
+	if t.noted = !since.IsZero(); t.noted {
+		t.since, t.older = since, older
+	} else if !t.since.IsZero() {
+		t.older = true
 	}
 	t.at, t.sure = at, true
 	return a, nil
@@ -150,7 +169,7 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 // note notes in Redis since when the namespace is archived, once that is so. It tells an archive that is new from one that has lost
 // all it had.
 func (t *term) note(ctx context.Context, f *found) {
-	if !t.since.IsZero() && !f.anew && f.history.loss == nil {
+	if t.noted && !f.anew && f.history.loss == nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, readTime)
@@ -161,11 +180,11 @@ func (t *term) note(ctx context.Context, f *found) {
 			since = time.UnixMilli(1)
 		}
 	}
-	if err := t.q.NoteArchived(ctx, since); err != nil {
+	if err := t.q.NoteArchived(ctx, since, f.follows); err != nil {
 		t.log.Debug().Err(err).Msg("could not note since when there is an archive")
 		return
 	}
-	t.since = since
+	t.since, t.older, t.noted = since, f.follows, true
 }
 
 // look tells how much waits, as far as is known before the archive has said its position.
@@ -205,9 +224,9 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 	}
 	f.follows = t.at != (archive.Position{})
 	if f.anew = !f.follows && !t.since.IsZero(); f.anew {
-		f.history.begins(t.since, func(e *history.Entry) time.Time { return e.At })
-		f.runs.begins(t.since, func(e *history.Entry) time.Time { return e.At })
-		f.events.begins(t.since, func(e *queue.Event) time.Time { return e.At })
+		f.history.begins(t.since, t.older, func(e *history.Entry) time.Time { return e.At })
+		f.runs.begins(t.since, t.older, func(e *history.Entry) time.Time { return e.At })
+		f.events.begins(t.since, t.older, func(e *queue.Event) time.Time { return e.At })
 	}
 	return f, t.readSchedules(ctx, &f)
 }

@@ -89,7 +89,7 @@ func (p *Past) whole(ctx context.Context) (bool, error) {
 	if err != nil || !first.IsZero() {
 		return false, err
 	}
-	since, err := p.q.ArchivedSince(ctx)
+	since, _, err := p.q.ArchivedSince(ctx)
 	if err != nil || since.IsZero() {
 		return false, err
 	}

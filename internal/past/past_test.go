@@ -214,21 +214,21 @@ func TestPast_withoutItsDatabase(t *testing.T) {
 	if err := all(); err == nil {
 		t.Error("nobody knows whether there is more in the archive, and that is no error")
 	}
-	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0])))
+	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0]), false))
 	if got := w.read(time.Time{}); !slices.Equal(got, w.ids) {
 		t.Errorf("%d entries, want %d", len(got), len(w.ids))
 	}
 	if list, err := w.p.Events(t.Context(), time.Time{}, 10); len(list) > 0 || err != nil {
 		t.Errorf("%+v, %v", list, err)
 	}
-	w.must(w.q.NoteArchived(t.Context(), began.Add(-time.Hour)))
+	w.must(w.q.NoteArchived(t.Context(), began.Add(-time.Hour), false))
 	if err := all(); err == nil {
 		t.Error("the archive has more, and that is no error")
 	}
 	if _, err := w.p.Events(t.Context(), time.Time{}, 10); err == nil {
 		t.Error("it may have more events, and that is no error")
 	}
-	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0])))
+	w.must(w.q.NoteArchived(t.Context(), history.At(w.ids[0]), false))
 	w.drop(50)
 	if got := w.read(began.Add(60 * time.Second)); !slices.Equal(got, w.ids[60:]) {
 		t.Errorf("%d entries, want %d", len(got), 40)

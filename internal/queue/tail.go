@@ -3,7 +3,6 @@ package queue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -205,22 +204,23 @@ func (q *Queue) EventsSince(ctx context.Context) (time.Time, error) {
 }
 
 // ArchivedSince returns since when the namespace is archived; zero if it never was. An archive that has nothing although the namespace
-// is archived has lost what it had.
-func (q *Queue) ArchivedSince(ctx context.Context) (time.Time, error) {
-	text, err := q.rdb.HGet(ctx, q.keys.Meta, "archived").Result()
-	if errors.Is(err, redis.Nil) {
-		return time.Time{}, nil
-	}
+// is archived has lost what it had. Older says that this includes what was archived before Redis came back empty.
+func (q *Queue) ArchivedSince(ctx context.Context) (since time.Time, older bool, err error) {
+	v, err := q.rdb.HMGet(ctx, q.keys.Meta, "archived", "archived_older").Result()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read since when the namespace is archived: %w", store.Classify(err))
+		return time.Time{}, false, fmt.Errorf("read since when the namespace is archived: %w", store.Classify(err))
 	}
-	ms, _ := strconv.ParseInt(text, 10, 64)
-	return store.FromMs(max(store.ClampMs(float64(ms)), 1)), nil // a damaged one is the beginning of time
+	text, there := v[0].(string)
+	if !there {
+		return time.Time{}, false, nil
+	}
+	ms, damaged := strconv.ParseInt(text, 10, 64)
+	return store.FromMs(max(store.ClampMs(float64(ms)), 1)), v[1] == "1" || damaged != nil, nil // a damaged one is the beginning of time
 }
 
-// NoteArchived notes since when the namespace is archived.
-func (q *Queue) NoteArchived(ctx context.Context, since time.Time) error {
-	if err := q.rdb.HSet(ctx, q.keys.Meta, "archived", since.UnixMilli()).Err(); err != nil {
+// NoteArchived notes since when the namespace is archived, see [Queue.ArchivedSince].
+func (q *Queue) NoteArchived(ctx context.Context, since time.Time, older bool) error {
+	if err := q.rdb.HSet(ctx, q.keys.Meta, "archived", since.UnixMilli(), "archived_older", older).Err(); err != nil {
 		return fmt.Errorf("note since when the namespace is archived: %w", store.Classify(err))
 	}
 	return nil

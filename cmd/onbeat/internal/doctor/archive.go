@@ -29,7 +29,7 @@ func (d *doctor) archived(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, archiveTime)
 	defer done()
 	a, err := d.cfg.Archive.Archive(ctx)
-	since, _ := d.q.ArchivedSince(ctx) // a Redis that does not answer is reported elsewhere
+	since, _, _ := d.q.ArchivedSince(ctx) // a Redis that does not answer is reported elsewhere
 	if errors.Is(err, archive.ErrTables) && !since.IsZero() {
 		d.fail("archive", "the instance that leads makes the tables again, and archives what Redis has: see its log if it does not", "what was archived since %s is gone: %v",
 			since.UTC().Format(time.RFC3339), err)

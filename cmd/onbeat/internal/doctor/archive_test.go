@@ -59,7 +59,7 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	must(t, err)
 	want(examined(rdb, none), Warn, "there are none yet")
 
-	must(t, q.NoteArchived(t.Context(), at))
+	must(t, q.NoteArchived(t.Context(), at, false))
 	want(examined(rdb, none), Fail, "is gone")
 	fresh, err := archive.NewSource(sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "fresh.db")}, p.Namespace, zerolog.Nop())
 	must(t, err)
