@@ -43,8 +43,8 @@ const BackfilledFor = 7 * 24 * time.Hour
 // Backfilling says which slots to backfill, and how.
 type Backfilling struct {
 	From, To time.Time // both inclusive
-	// Again also runs slots of earlier backfills, unless they still wait or run. Without it no slot is added twice within
-	// [BackfilledFor], also by calls at the same time, and whatever became of its run.
+	// Again also runs slots of earlier backfills, unless they still wait or run; it replaces their dead tasks. Without it no slot is
+	// added twice within [BackfilledFor], also by calls at the same time, and whatever became of its run.
 	Again bool
 	// DryRun only counts: it adds nothing, and leaves no event.
 	DryRun bool
@@ -55,8 +55,26 @@ type Backfilling struct {
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Slots int // how many slots the time has
-	// Added is how many were added; an earlier backfill has added the others. A dry run with Again counts all.
+	// Added is how many were added. An earlier backfill has added those that were neither added nor refused. A dry run with
+	// Again counts all.
 	Added int
+	// Refused is how many Redis refused, such as for the limit of lanes, and Why says why it refused the first.
+	Refused int
+	Why     error
+}
+
+// took counts what became of tasks.
+func (b *Backfilled) took(results []Result) {
+	for _, r := range results {
+		switch {
+		case r.Err == nil:
+			b.Added++
+		case !errors.Is(r.Err, task.ErrDuplicate):
+			if b.Refused++; b.Why == nil {
+				b.Why = r.Err
+			}
+		}
+	}
 }
 
 // Backfill runs the task of every slot between From and To, oldest first and behind all tasks on time, whether or not the
@@ -86,18 +104,15 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	out := Backfilled{Slots: int(n)}
 	var batch []*task.Task
 	done := 0
+	add := s.q.Enqueue
+	if b.Again {
+		add = func(ctx context.Context, batch []*task.Task, _ bool) ([]error, int, error) {
+			return s.q.EnqueueAgain(ctx, batch)
+		}
+	}
 	flush := func() error {
-		if b.Again {
-			if err := s.free(ctx, batch); err != nil {
-				return err
-			}
-		}
-		results, err := s.p.enqueueAll(ctx, batch)
-		for _, r := range results {
-			if r.Err == nil {
-				out.Added++
-			}
-		}
+		results, err := s.p.enqueueAll(ctx, batch, add)
+		out.took(results)
 		batch = batch[:0]
 		if err == nil && b.Progress != nil {
 			b.Progress(done, out.Slots)
@@ -114,27 +129,6 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		}
 	}
 	return out, flush()
-}
-
-// free gives up what keeps slots from being backfilled again: their unique keys, and the dead task of a run that failed for good.
-func (s *Schedules) free(ctx context.Context, batch []*task.Task) error {
-	ids := make([]string, len(batch))
-	for i, t := range batch {
-		ids[i] = t.ID
-	}
-	if err := s.q.ForgetUnique(ctx, ids); err != nil { // the unique key of such a task is its ID
-		return err
-	}
-	dead, err := s.q.Dead(ctx, ids)
-	if err != nil {
-		return err
-	}
-	for _, id := range dead {
-		if err := s.q.Forget(ctx, id, "backfilled again"); err != nil && !errors.Is(err, task.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
 }
 
 // grid returns the schedule's grid over the requested time, and how many slots that has.

@@ -111,11 +111,14 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 			return nil, &BatchError{Index: i, Of: len(tasks), Err: err}
 		}
 	}
-	return p.enqueueAll(ctx, tasks)
+	return p.enqueueAll(ctx, tasks, p.q.Enqueue)
 }
 
+// adding is one way to add tasks: that of [queue.Queue.Enqueue].
+type adding func(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error)
+
 // enqueueAll is EnqueueAll that also accepts reserved names.
-func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
+func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task, add adding) ([]Result, error) {
 	now := time.Now()
 	look := false
 	for i, t := range tasks {
@@ -128,14 +131,14 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 		look = named(t, now) || look
 	}
 	if p.tracer != nil && len(tasks) > 0 {
-		return p.tracedAll(ctx, tasks, look)
+		return p.tracedAll(ctx, tasks, look, add)
 	}
-	return p.addAll(ctx, tasks, look)
+	return p.addAll(ctx, tasks, look, add)
 }
 
 // addAll adds checked tasks.
-func (p *Producer) addAll(ctx context.Context, tasks []*task.Task, look bool) ([]Result, error) {
-	return p.inParts(ctx, tasks, func(rest []*task.Task) ([]error, int, error) { return p.q.Enqueue(ctx, rest, look) })
+func (p *Producer) addAll(ctx context.Context, tasks []*task.Task, look bool, add adding) ([]Result, error) {
+	return p.inParts(ctx, tasks, func(rest []*task.Task) ([]error, int, error) { return add(ctx, rest, look) })
 }
 
 // inParts calls add until it has dealt with all tasks, or fails in a way that another call would not mend.

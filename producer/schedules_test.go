@@ -297,7 +297,7 @@ func TestTriggerAndBackfill(t *testing.T) {
 	before, err := w.q.Events(ctx, time.Time{}, 100)
 	must(t, err)
 	dry, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to.Add(time.Minute), DryRun: true})
-	if err != nil || dry != (Backfilled{4, 1}) {
+	if err != nil || dry != (Backfilled{Slots: 4, Added: 1}) {
 		t.Errorf("a dry run: %+v, %v", dry, err)
 	}
 	if after, err := w.q.Events(ctx, time.Time{}, 100); err != nil || len(after) != len(before) {
@@ -324,10 +324,10 @@ func TestTriggerAndBackfill(t *testing.T) {
 	if n, err := w.backfill(ctx, "s", from, to, nil); n != 0 || err != nil {
 		t.Errorf("after their end: %d, %v", n, err)
 	}
-	if again, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to, Again: true}); again != (Backfilled{3, 3}) || err != nil {
+	if again, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to, Again: true}); again != (Backfilled{Slots: 3, Added: 3}) || err != nil {
 		t.Errorf("when asked: %+v, %v", again, err)
 	}
-	if again, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to, Again: true}); again != (Backfilled{3, 0}) || err != nil {
+	if again, err := w.Backfill(ctx, "s", Backfilling{From: from, To: to, Again: true}); again != (Backfilled{Slots: 3, Added: 0}) || err != nil {
 		t.Errorf("while they wait: %+v, %v", again, err)
 	}
 	if n, err := w.backfill(ctx, "s", from, to, nil); n != 0 || err != nil {

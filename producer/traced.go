@@ -23,9 +23,9 @@ func (p *Producer) traced(ctx context.Context, t *task.Task, look bool) (string,
 }
 
 // tracedAll is addAll within a span, which all tasks carry along.
-func (p *Producer) tracedAll(ctx context.Context, tasks []*task.Task, look bool) ([]Result, error) {
+func (p *Producer) tracedAll(ctx context.Context, tasks []*task.Task, look bool, add adding) ([]Result, error) {
 	ctx, span := p.tracer.Enqueue(ctx, tasks)
-	results, err := p.addAll(ctx, tasks, look)
+	results, err := p.addAll(ctx, tasks, look, add)
 	duplicates, failure := 0, err
 	for i := range results {
 		switch bad := results[i].Err; {

@@ -111,8 +111,8 @@ func (b *batch) index(i int) int {
 }
 
 // request returns the keys and arguments of the script.
-func (b *batch) request(k *Keys, look bool) (keys []string, args []any) {
-	keys = make([]string, 0, 4+len(b.lanes.list)+len(b.uniques))
+func (b *batch) request(k *Keys, look string) (keys []string, args []any) {
+	keys = make([]string, 0, 6+len(b.lanes.list)+len(b.uniques))
 	keys = append(keys, k.Tasks, k.Lanes, k.Meta, k.Watch)
 	args = make([]any, 0, 16+len(b.lanes.list)+5*len(b.tasks)+len(b.windows))
 	earliest, delay := b.first()
@@ -123,7 +123,11 @@ func (b *batch) request(k *Keys, look bool) (keys []string, args []any) {
 	args = b.appendDues(args)
 	args = b.appendRecords(args)
 	args = append(args, len(b.uniques))
-	return append(keys, b.uniques...), append(append(args, b.holders...), b.windows...)
+	keys = append(keys, b.uniques...)
+	if look == lookAgain {
+		keys = append(keys, k.Dead, k.Done)
+	}
+	return keys, append(append(args, b.holders...), b.windows...)
 }
 
 // first returns the earliest due time and the shortest delay of the batch, or "" if no task has one.

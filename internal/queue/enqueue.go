@@ -22,6 +22,27 @@ const batchBytes = 4 << 20
 // fails, added is how many tasks the calls before it handled. After [task.ErrUnreachable] the next part may or may not
 // have been added. The caller can enqueue it again with look: tasks that were added are refused as long as they exist.
 func (q *Queue) Enqueue(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error) {
+	if look {
+		return q.enqueue(ctx, tasks, lookForID)
+	}
+	return q.enqueue(ctx, tasks, lookNot)
+}
+
+// EnqueueAgain is [Queue.Enqueue] with look, for tasks that may run once more. Each replaces the task that is dead or kept under its
+// ID, and is not refused for a unique key that its own ID holds: the window begins anew. All that is one step. A task that waits or
+// runs under the ID refuses the new one, and keeps its unique key as it is.
+func (q *Queue) EnqueueAgain(ctx context.Context, tasks []*task.Task) (refused []error, added int, err error) {
+	return q.enqueue(ctx, tasks, lookAgain)
+}
+
+// How enqueue.lua looks for tasks with the IDs that it adds.
+const (
+	lookNot   = "0"
+	lookForID = "1"
+	lookAgain = "2"
+)
+
+func (q *Queue) enqueue(ctx context.Context, tasks []*task.Task, look string) (refused []error, added int, err error) {
 	return inParts(tasks, func(part []*task.Task, refused []error) error {
 		if err := q.enqueueBatch(ctx, part, look, refused); err != nil {
 			return fmt.Errorf("enqueue: %w", err)
@@ -47,8 +68,8 @@ func inParts(tasks []*task.Task, add func(part []*task.Task, refused []error) er
 	return refused, len(tasks), nil
 }
 
-func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look bool, refused []error) error {
-	b := newBatch(&q.keys, tasks, look)
+func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look string, refused []error) error {
+	b := newBatch(&q.keys, tasks, look != lookNot)
 	b.seal, b.by = q.seal, wording.Cut(Actor(ctx), longestMaker)
 	keys, args := b.request(&q.keys, look)
 	v, err := enqueueScript.Run(ctx, q.rdb, keys, args)

@@ -29,23 +29,6 @@ func (q *Queue) Exist(ctx context.Context, ids []string) ([]bool, error) {
 	return found, nil
 }
 
-// Dead returns the IDs whose tasks are dead. It sends one command for each [MaxBatch] of them.
-func (q *Queue) Dead(ctx context.Context, ids []string) (dead []string, err error) {
-	for from := 0; from < len(ids); from += MaxBatch {
-		part := ids[from:min(from+MaxBatch, len(ids))]
-		scores, err := q.rdb.ZMScore(ctx, q.keys.Dead, part...).Result()
-		if err != nil {
-			return nil, fmt.Errorf("look for dead tasks: %w", store.Classify(err))
-		}
-		for i, died := range scores {
-			if died != 0 { // go-redis returns 0 for one that is not there; none died in 1970
-				dead = append(dead, part[i])
-			}
-		}
-	}
-	return dead, nil
-}
-
 // UniqueHeld returns how many of the unique keys a task of the last window holds. It sends one command for each [MaxBatch] of them.
 func (q *Queue) UniqueHeld(ctx context.Context, uniques []string) (held int, err error) {
 	for part := range slices.Chunk(uniques, MaxBatch) {
@@ -56,16 +39,6 @@ func (q *Queue) UniqueHeld(ctx context.Context, uniques []string) (held int, err
 		held += int(n)
 	}
 	return held, nil
-}
-
-// ForgetUnique ends the windows of unique keys: a task may take each of them at once. Their holders stay as they are.
-func (q *Queue) ForgetUnique(ctx context.Context, uniques []string) error {
-	for part := range slices.Chunk(uniques, MaxBatch) {
-		if err := q.rdb.Del(ctx, q.uniqueKeys(part)...).Err(); err != nil {
-			return fmt.Errorf("forget unique keys: %w", store.Classify(err))
-		}
-	}
-	return nil
 }
 
 func (q *Queue) uniqueKeys(uniques []string) []string {

@@ -265,6 +265,10 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, _, err := f.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour))}, true)
 			return err
 		}},
+		{"enqueueing again", "enqueue", true, func(f *full) error {
+			_, _, err := f.q.EnqueueAgain(ctx, []*task.Task{job("new", task.Unique("u", time.Hour))})
+			return err
+		}},
 		{"moving", "move", true, func(f *full) error {
 			x := job("new", task.Unique("u", time.Hour))
 			_, _, err := f.q.Move(ctx, []*task.Task{x}, queue.Moving{Began: f.now(), Marks: map[*task.Task]string{x: "m"}})

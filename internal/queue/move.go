@@ -98,7 +98,7 @@ func (q *Queue) moveBatch(ctx context.Context, tasks []*task.Task, m Moving, ref
 func (q *Queue) callMove(ctx context.Context, tasks []*task.Task, m Moving) (*store.Reply, error) {
 	b := newBatch(&q.keys, tasks, true)
 	b.seal, b.by = q.seal, "outbox"
-	keys, args := b.request(&q.keys, true)
+	keys, args := b.request(&q.keys, lookForID)
 	for _, t := range tasks {
 		keys = append(keys, q.keys.Moved(m.Marks[t]))
 	}

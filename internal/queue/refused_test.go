@@ -121,6 +121,10 @@ var calls = []struct {
 		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("never seen", nil)}, true)
 		return err
 	}},
+	{"enqueue again", "enqueue", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.EnqueueAgain(ctx, []*task.Task{job("died", task.Unique("d", time.Hour)), job("was kept"), job("new")})
+		return err
+	}},
 	{"move", "move", func(ctx context.Context, s *stock) error {
 		a, b := job("new", task.Unique("u", time.Hour)), task.New("never seen", nil, task.ID("new too"))
 		_, _, err := s.n.q.Move(ctx, []*task.Task{a, b}, queue.Moving{Began: s.now(), Marks: map[*task.Task]string{a: "a", b: "b"}})

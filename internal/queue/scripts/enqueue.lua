@@ -5,9 +5,9 @@
 -- KEYS[2] lanes   hash  lane -> first used (unix ms), and by whom
 -- KEYS[3] meta    hash
 -- KEYS[4] watch   zset  see lib_wake.lua
--- KEYS[5] ..      the due sets, then the unique keys (strings that expire)
+-- KEYS[5] ..      the due sets, then the unique keys (strings that expire); then the zsets dead and done, if tasks are added again
 --
--- ARGV[1] wake channel  [2] "1": look for IDs that exist  [3] earliest due time (unix ms), or "" for none
+-- ARGV[1] wake channel  [2] "1": look for IDs that exist; "2": add again what has ended (see below)  [3] earliest due time (unix ms), or "" for none
 --     [4] least delay in ms, or "" if all due times are given  [5] who adds them, or ""  [6] n lanes, then their names
 -- then n series of tasks of one lane, then for each: number of the lane, how many tasks
 -- then n tasks, for each: due ("+ms" from now, or unix ms), id; then for each again: id, record
@@ -15,9 +15,13 @@
 --
 -- Returns {now, n added, then for each refused task: its index from 0, "id" or "unique" and the ID of the existing task,
 -- or "lane" and the lane, if there are too many lanes}.
+--
+-- Tasks that are added again replace the task that is dead or kept under their ID, and a unique key that this ID holds refuses
+-- nothing: its window begins anew. A task that waits or runs refuses the new one, and its unique key stays as it is.
 -- O(n * log(due)).
 local tasks, lanes, meta, watch, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
-local look, earliest, delay = ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
+local again = ARGV[2] == "2"
+local look, earliest, delay = again or ARGV[2] == "1", tonumber(ARGV[3]), tonumber(ARGV[4])
 local n_lanes = tonumber(ARGV[6])
 local runs = 7 + n_lanes -- where the series begin in ARGV, as scores and records below
 local n_runs = tonumber(ARGV[runs])
@@ -41,6 +45,8 @@ end
 
 local refused, out = {}, {} -- the refusals of the reply; task number -> true if it is refused
 local taken, takes = {}, {} -- unique key -> the task of this batch that takes it; number of the key -> true if taken
+local replaced, had = {}, {} -- the IDs of the tasks that have ended and are replaced; task number -> the record of that task
+local dead, done = KEYS[#KEYS - 1], KEYS[#KEYS] -- if tasks are added again
 local function refuse(i, by, id)
   out[i] = true
   refused[#refused + 1], refused[#refused + 2], refused[#refused + 3] = i - 1, by, id
@@ -109,16 +115,21 @@ if look or n_uniques > 0 or shut then
     local unique = n_uniques > 0 and tonumber(ARGV[uniques + i - 1]) or 0
     local key = unique > 0 and KEYS[4 + n_lanes + unique]
     local holder = key and (taken[key] or holds(key))
+    local there = look and exists[(i - 1) % chunk + 1]
+    local ended = again and there and not seen[id] and (redis.call("ZSCORE", dead, id) or redis.call("ZSCORE", done, id))
     if shut and shut[i] then
       refuse(i, "lane", shut[i])
-    elseif look and (seen[id] or exists[(i - 1) % chunk + 1]) then
+    elseif look and (seen[id] or there and not ended) then
       refuse(i, "id", id)
-    elseif holder then
+    elseif holder and not (again and holder == id) then
       refuse(i, "unique", holder)
     else
       seen[id] = true
       if key then
-        taken[key], takes[unique] = id, true
+        taken[key], takes[unique] = id, holder or true
+      end
+      if ended then
+        replaced[#replaced + 1], had[i] = id, there
       end
     end
   end
@@ -143,10 +154,12 @@ local function put(command, key, pairs, from, to)
   return #list > 0
 end
 
--- take_back is the undo: it removes what was added, if Redis refuses a later write.
+-- take_back is the undo: it removes what was added, if Redis refuses a later write. A window that has begun anew stays so.
 local function take_back()
   for i = 1, n do
-    if not out[i] then
+    if had[i] then
+      redis.pcall("HSET", tasks, ARGV[scores + 2 * i - 1], had[i])
+    elseif not out[i] then
       redis.pcall("HDEL", tasks, ARGV[scores + 2 * i - 1])
     end
   end
@@ -161,7 +174,7 @@ local function take_back()
     end
   end
   for i = 1, n_uniques do
-    if takes[i] then
+    if takes[i] == true then
       redis.pcall("DEL", KEYS[4 + n_lanes + i])
     end
   end
@@ -191,5 +204,9 @@ if added > 0 then
     end
   end
   wake(watch, channel, earliest, nil, nil, own(used))
+  if again then
+    remove_last("ZREM", dead, replaced)
+    remove_last("ZREM", done, replaced)
+  end
 end
 return { now, added, unpack(refused) }
