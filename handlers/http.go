@@ -155,7 +155,7 @@ func (e *StatusError) Error() string {
 // HTTP uses the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), except with DenyPrivate: a proxy would look
 // up names on its own. Errors show the method, scheme, host and path; never the user, the password, the query or a header. Where
 // an answer repeats the value of a variable, in any case and with any white space, or its first 8 bytes or more, they
-// show ${NAME}, also where the value is escaped, or encoded in base64 or hex. They do not recognise a value that the receiver has
+// show ${NAME}, also where the value is escaped, or encoded in base64 or hex, or where the answer has a word of it alone. They do not recognise a value that the receiver has
 // changed in another way.
 //
 // The handler is also a [PayloadChecker], and an [io.Closer] that closes idle connections.

@@ -7,8 +7,9 @@ import (
 )
 
 // Hide returns an error whose text may be logged and kept: with *** in the place of what is secret of the task's payload
-// ([task.Secret]). It knows a value as it is, and as JSON, Go, a URL, HTML, hex or base64 write it, and the parts of a URL; an
-// error that spells it in another way shows it. It hides the start of a value from the eighth character on, and leaves values of
+// ([task.Secret]). It knows a value as it is, and as JSON, Go, a URL, HTML, hex or base64 write it. It also knows the parts of a
+// value that a service may repeat: the words of a header, the login in its base64, and the parts of a URL with its host. An
+// error that spells a value in another way shows it. It hides the start of a value from the eighth character on, and leaves values of
 // one or two characters, which would be found anywhere. The error wraps err; a [*task.FieldError] within it is found without what
 // is secret too.
 func Hide(t *task.Task, err error) error {

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"testing"
 
@@ -44,6 +46,42 @@ func TestHide_knowsASecretURLInEverySpelling(t *testing.T) {
 		err := handlers.Hide(x, handlers.HTTP(handlers.HTTPConfig{}).Handle(t.Context(), x))
 		if err == nil || strings.Contains(err.Error(), "hook") || strings.Contains(err.Error(), "sh/") {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// A service repeats in its answer a part of what it was sent.
+func TestHide_knowsThePartsThatAServiceRepeats(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		user, password, basic := r.BasicAuth()
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case r.URL.Path != "/":
+			http.Error(w, "no webhook "+path.Base(r.URL.Path), http.StatusNotFound)
+		case basic:
+			http.Error(w, "login failed for "+user+":"+password, http.StatusUnauthorized)
+		case r.Method == http.MethodPost:
+			w.Header().Set("Location", "http://"+token+".example/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		default:
+			http.Error(w, "invalid token "+token, http.StatusUnauthorized)
+		}
+	})
+	for _, x := range []struct{ method, path, authorization, hidden, shown string }{
+		{"GET", "/", "Bearer tok-8f3a9c", "8f3a9c", "invalid token ***"},
+		{"POST", "/", "Bearer tok-8f3a9c", "8f3a9c", "to another host: ***.example"},
+		{"GET", "/", "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:hunter2!")), "hunter2", "login failed for ***"},
+		{"GET", "/seg/T024/XyZsecretHook99", "Bearer x", "XyZsecret", "no webhook ***"},
+	} {
+		call := &task.Task{ID: "x", Type: "http", Secret: []string{"url", "headers.Authorization"},
+			Payload: payload("method", x.method, "url", s.URL+x.path, "headers", map[string]string{"Authorization": x.authorization}, "body", "b")}
+		if x.method == "GET" {
+			call.Payload = payload("method", x.method, "url", s.URL+x.path, "headers", map[string]string{"Authorization": x.authorization})
+		}
+		err := handlers.Hide(call, newHTTP(t, handlers.HTTPConfig{}).Handle(t.Context(), call))
+		if err == nil || strings.Contains(err.Error(), x.hidden) || !strings.Contains(err.Error(), x.shown) {
+			t.Errorf("%s %s %s: %v", x.method, x.path, x.authorization, err)
 		}
 	}
 }

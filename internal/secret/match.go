@@ -7,7 +7,7 @@ import (
 
 // How much of a secret is hidden where a text has no more of it.
 const (
-	brokenOff = 4 // at an end of the text, which may have been cut there
+	brokenOff = 4 // at an end of the text, which may have been cut there, with an ellipsis behind it or not
 	startOf   = 8 // anywhere
 )
 
@@ -45,7 +45,7 @@ func (f form) find(r reading, marks []mark, ends bool) {
 			marks[at] = mark{f.shown, end}
 		}
 	}
-	whole, size := len(f.text), len(r.text)
+	whole, size := len(f.text), len(strings.TrimSuffix(r.text, "…"))
 	if strings.Contains(r.text, f.text[:min(whole, brokenOff)]) { // most texts have nothing of a secret in them
 		for i, n := range common(f.text, r.text) {
 			if n == whole || n >= startOf || n >= brokenOff && i+n == size {
@@ -55,8 +55,8 @@ func (f form) find(r reading, marks []mark, ends bool) {
 	}
 	if ends && strings.Contains(r.text, f.text[max(whole-brokenOff, 0):]) {
 		for i, n := range common(backwards(f.text), backwards(r.text)) {
-			if n >= startOf || n >= brokenOff && i+n == size {
-				set(size-i-n, size-i)
+			if n >= startOf || n >= brokenOff && i+n == len(r.text) {
+				set(len(r.text)-i-n, len(r.text)-i)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ const tooMany = "(not shown: the payload has more than 1,000 secret values)"
 
 // Set is a set of secret texts. The zero value and a nil Set have none. It finds a secret as it is; in other case, or with other
 // white space; with the escapes of JSON, Go, URLs or HTML, one within the other too; in base64, also as a part of what is encoded; and
-// in hex. Of a secret URL it finds the parts too. It also finds the start of a secret: its first 8 bytes anywhere, and 4 at the end
-// of a text. Finding takes time by the length of the text and of the secrets.
+// in hex. It finds the parts of a secret too, see [Set.parts]: words, what they are in base64, and parts of a URL. It also finds the
+// start of a secret or a part: its first 8 bytes anywhere, and 4 at the end of a text. Finding takes time by the length of the text and of the secrets.
 type Set struct {
 	all    string // in place of each text
 	values []value

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,6 +136,9 @@ func (s *Set) spellings() []form {
 		for _, v := range s.values {
 			s.forms = append(s.forms, v.forms()...)
 		}
+		for _, part := range s.parts() {
+			s.forms = append(s.forms, part.forms()...)
+		}
 		slices.SortFunc(s.forms, func(a, b form) int { return strings.Compare(a.text+a.shown, b.text+b.shown) })
 		s.forms = slices.Compact(s.forms)
 	})
@@ -158,14 +160,12 @@ func (v value) forms() (list []form) {
 	if len(v.text) < shortest {
 		return list
 	}
-	for _, part := range append(partsOf(v.text), v.text) {
-		add(part, shortest)
-		add(hex.EncodeToString([]byte(part)), shortest)
-		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-			add(encoding.EncodeToString([]byte(part)), shortest)
-			for before := range 3 {
-				add(within(encoding, part, before), shortest)
-			}
+	add(v.text, shortest)
+	add(hex.EncodeToString([]byte(v.text)), shortest)
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		add(encoding.EncodeToString([]byte(v.text)), shortest)
+		for before := range 3 {
+			add(within(encoding, v.text, before), shortest)
 		}
 	}
 	return list
@@ -180,20 +180,4 @@ func within(encoding *base64.Encoding, text string, before int) string {
 		return whole[from:to]
 	}
 	return ""
-}
-
-// partsOf lists what an error may show of a URL: it without its login, and each of its parts.
-func partsOf(text string) (list []string) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return nil
-	}
-	password, _ := u.User.Password()
-	list = []string{u.Redacted(), u.Host, u.Hostname(), u.EscapedPath(), u.RequestURI(), u.RawQuery, u.Fragment, u.User.Username(), password}
-	for _, values := range u.Query() {
-		list = append(list, values...)
-	}
-	u.User = nil
-	list = append(list, u.String())
-	return slices.DeleteFunc(list, func(part string) bool { return len(part) < shortest })
 }
