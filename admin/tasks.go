@@ -126,10 +126,10 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn f
 	if err != nil {
 		return "", err
 	}
-	left := o.Limit
+	left, had := o.Limit, 0
 	for ; at < len(states); at++ {
 		p, err := t.q.List(ctx, states[at], queue.ListOptions{
-			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Error: o.Error, Limit: left, After: after,
+			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Error: o.Error, Limit: left, After: after, Had: had,
 		})
 		if err != nil {
 			return "", err
@@ -140,7 +140,8 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn f
 		if p.Next != "" {
 			return string(states[at]) + "." + p.Next, nil
 		}
-		if after = ""; left <= 0 && at+1 < len(states) {
+		had += p.Bytes
+		if after = ""; (left <= 0 || had >= queue.PageBytes) && at+1 < len(states) {
 			return string(states[at+1]) + ".", nil
 		}
 	}

@@ -3,7 +3,9 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -373,6 +376,41 @@ func TestLimits_theWorkReservesTheMemoryOfItsReply(t *testing.T) {
 	}
 	if w.held > 300_000 {
 		t.Errorf("%d bytes are held while the answer is taken", w.held)
+	}
+}
+
+// Redis is read no further than a sender has memory for, and a page of large tasks ends early: whoever follows next has them all.
+func TestLimits_aPageOfLargeTasksTakesTheMemoryOfItsSender(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const n = 10
+	for i := range n {
+		if code, _, body := s.call("POST", "/v1/tasks", fmt.Sprintf(`{"id":"t%d",%s`, i, large[1:])); code != http.StatusCreated {
+			t.Fatalf("%d %s", code, body)
+		}
+	}
+	l := newLimits(&s.cfg)
+	h := newAccess(&s.cfg).guard(l, s.fallback(s.mux))
+	ask := func(free int64, after string) (page admin.List[admin.Task], code int) {
+		l.bytes.free.Store(free)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, local(http.MethodGet, "/v1/tasks?limit=1000&after="+after))
+		if left, own := l.bytes.free.Load(), l.senders.of("local").bytes.Load(); left != free || own != 0 {
+			t.Errorf("%d bytes are left of %d, and the sender has %d", left, free, own)
+		}
+		if w.Code == http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return page, w.Code
+	}
+	if _, code := ask(40<<20, ""); code != http.StatusServiceUnavailable {
+		t.Errorf("without the memory: %d", code)
+	}
+	page, code := ask(bufferBytes, "")
+	if rest, again := ask(bufferBytes, page.Next); code != 200 || again != 200 || len(page.Items) == n || len(page.Items)+len(rest.Items) != n || rest.Next != "" {
+		t.Errorf("%d: %d tasks, then %d: %d", code, len(page.Items), again, len(rest.Items))
 	}
 }
 

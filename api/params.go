@@ -73,7 +73,7 @@ func (s *Server) at(ctx context.Context, name string, m moment) (time.Time, erro
 
 // Page has the parameters of a page.
 type Page struct {
-	Limit number `query:"limit" doc:"The most items on the page."`
+	Limit number `query:"limit" doc:"The most items on the page. It may have fewer, and still a next."`
 	After string `query:"after" doc:"The next of the page before."`
 }
 

@@ -18,11 +18,8 @@ type Claim struct {
 	Err    error // why the record could not be read; Task then has only the ID and the claim's fields
 }
 
-// claimRecords is how many records one call reads. claimsTimeout bounds each call.
-const (
-	claimRecords  = 32
-	claimsTimeout = 5 * time.Second
-)
+// claimsTimeout bounds each call.
+const claimsTimeout = 5 * time.Second
 
 // Claims reads all claims of a generation, and the last seq that Redis saw of it. A consumer calls it when a reply was lost;
 // an instance that recovers a dead generation calls it for the claims to take back. Instance becomes the tasks' Instance.
@@ -50,11 +47,8 @@ func (q *Queue) Claims(ctx context.Context, gen int64, instance string) ([]Claim
 				ids, values = append(ids, kv[i]), append(values, kv[i+1])
 			}
 		}
-		for from := 0; from < len(ids); from += claimRecords {
-			to := min(from+claimRecords, len(ids))
-			if claims, err = q.appendClaims(ctx, claims, ids[from:to], values[from:to], instance); err != nil {
-				return nil, 0, err
-			}
+		if claims, err = q.appendClaims(ctx, claims, ids, values, instance); err != nil {
+			return nil, 0, err
 		}
 		if cursor = next; cursor == 0 {
 			return claims, seq, nil
@@ -63,23 +57,26 @@ func (q *Queue) Claims(ctx context.Context, gen int64, instance string) ([]Claim
 }
 
 func (q *Queue) appendClaims(ctx context.Context, claims []Claim, ids, values []string, instance string) ([]Claim, error) {
-	ctx, done := context.WithTimeout(ctx, claimsTimeout)
-	defer done()
-	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read records: %w", store.Classify(err))
-	}
-	for i, id := range ids {
-		rec, ok := records[i].(string)
-		if !ok {
-			continue
+	for len(ids) > 0 {
+		call, done := context.WithTimeout(ctx, claimsTimeout)
+		records, err := q.records(call, ids)
+		done()
+		if err != nil {
+			return nil, err
 		}
-		t := &task.Task{ID: id}
-		c := Claim{Task: t, Value: values[i], Record: rec, Err: task.Decode(rec, t)}
-		if fence, at, due, ok := parseClaim(values[i]); ok {
-			claimed(t, at, fence, instance, due)
+		for i, value := range records {
+			rec, ok := value.(string)
+			if !ok {
+				continue
+			}
+			t := &task.Task{ID: ids[i]}
+			c := Claim{Task: t, Value: values[i], Record: rec, Err: task.Decode(rec, t)}
+			if fence, at, due, ok := parseClaim(values[i]); ok {
+				claimed(t, at, fence, instance, due)
+			}
+			claims = append(claims, c)
 		}
-		claims = append(claims, c)
+		ids, values = ids[len(records):], values[len(records):]
 	}
 	return claims, nil
 }

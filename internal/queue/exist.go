@@ -18,12 +18,16 @@ func (q *Queue) Exist(ctx context.Context, ids []string) ([]bool, error) {
 	found := make([]bool, 0, len(ids))
 	for from := 0; from < len(ids); from += MaxBatch {
 		part := ids[from:min(from+MaxBatch, len(ids))]
-		records, err := q.rdb.HMGet(ctx, q.keys.Tasks, part...).Result()
+		v, err := existScript.Run(ctx, q.rdb, []string{q.keys.Tasks}, idArgs(part))
 		if err != nil {
-			return nil, fmt.Errorf("look for tasks: %w", store.Classify(err))
+			return nil, fmt.Errorf("look for tasks: %w", err)
 		}
-		for _, r := range records {
-			found = append(found, r != nil)
+		r := store.NewReply(v)
+		for range part {
+			found = append(found, r.Int() == 1)
+		}
+		if r.Err != nil {
+			return nil, fmt.Errorf("look for tasks: %w", r.Err)
 		}
 	}
 	return found, nil

@@ -69,7 +69,7 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 		batch = 1000 // only the record tells
 	}
 	chunk := int64(min(want, max(16, 2*want/max(len(keys), 1))))
-	for looked := 0; len(p.Tasks) < o.Limit && looked < scanMost; {
+	for looked := 0; !p.isFull(o) && looked < scanMost; {
 		var rows []row
 		end := false
 		for ; len(rows) < batch && looked < scanMost; looked++ {
@@ -235,7 +235,7 @@ func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o
 		}
 		after = cursor{kind: 'h', member: members[len(members)-1]}
 		low = "(" + after.member
-		if looked += len(members); looked >= scanMost || len(p.Tasks) == o.Limit {
+		if looked += len(members); looked >= scanMost || p.isFull(o) {
 			p.Next = after.String()
 			return nil
 		}

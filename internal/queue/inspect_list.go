@@ -27,6 +27,8 @@ type ListOptions struct {
 	Limit int
 	// After is the Next of the previous page.
 	After string
+	// Had is how many bytes of records the caller has already, of other lists whose tasks share a page with these.
+	Had int
 
 	cause string // of Error
 }
@@ -82,6 +84,15 @@ type Page struct {
 	Tasks []Found
 	// Next is the After of the next page, or "" if this page is the last.
 	Next string
+	// Bytes is how many bytes the records of the tasks have.
+	Bytes int
+
+	read int // bytes of records that were read for it
+}
+
+// isFull reports whether a page takes no more tasks.
+func (p *Page) isFull(o *ListOptions) bool {
+	return len(p.Tasks) == o.Limit || p.read >= scanBytes || len(p.Tasks) > 0 && o.Had+p.Bytes >= PageBytes
 }
 
 // scanMost is the most tasks that List looks at for one page.
@@ -91,7 +102,8 @@ const scanMost = 20_000
 // Running tasks come with the longest running first, dead ones with the newest first, and done ones with the one that is
 // kept the longest first.
 //
-// A page may be short, even empty, and still have a Next, because List looks at no more than 20,000 tasks for one page. A
+// A page may be short, even empty, and still have a Next: List looks at no more than 20,000 tasks for one page, reads no more than
+// about 64 MiB of records, and ends a page with the task that fills [PageBytes]. A
 // task that moves meanwhile may be missed. List lists a task whose record cannot be read by its ID alone, unless a filter
 // is set.
 //
@@ -192,7 +204,7 @@ func (q *Queue) listEnded(ctx context.Context, key string, state task.State, o *
 		} else {
 			p.Next = ""
 		}
-		if len(p.Tasks) == o.Limit {
+		if p.isFull(o) {
 			return p, nil
 		}
 	}
@@ -222,19 +234,19 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 			wanted = append(wanted, r.id)
 		}
 	}
-	if len(wanted) == 0 {
-		return len(rows), nil
-	}
-	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, wanted...).Result()
-	if err != nil {
-		return 0, store.Classify(err)
-	}
+	var records []any
 	for i, r := range rows {
-		if len(p.Tasks) == o.Limit {
+		if p.isFull(o) {
 			return i, nil
 		}
 		if !o.mayBe(r.id) {
 			continue
+		}
+		if len(records) == 0 {
+			if records, err = q.pageRecords(ctx, p, wanted, o); err != nil {
+				return 0, err
+			}
+			wanted = wanted[len(records):]
 		}
 		rec, ok := records[0].(string)
 		records = records[1:]
@@ -247,7 +259,7 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 		if damaged {
 			*t = task.Task{ID: r.id}
 		}
-		if damaged && *o != (ListOptions{Limit: o.Limit, After: o.After}) || !damaged && !o.match(t) {
+		if damaged && *o != (ListOptions{Limit: o.Limit, After: o.After, Had: o.Had}) || !damaged && !o.match(t) {
 			continue
 		}
 		f := r.found
@@ -260,8 +272,24 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 			f = foundRunning(t, r.claim, r.by)
 		}
 		p.Tasks = append(p.Tasks, f)
+		p.Bytes += len(rec)
 	}
 	return len(rows), nil
+}
+
+// pageRecords reads the next records for a page, and tells the caller how many bytes the page has with them.
+func (q *Queue) pageRecords(ctx context.Context, p *Page, ids []string, o *ListOptions) ([]any, error) {
+	records, err := q.records(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, r := range records {
+		text, _ := r.(string)
+		size += len(text)
+	}
+	p.read += size
+	return records, holds(ctx, o.Had+p.Bytes+size)
 }
 
 // Held is a claim: that an instance runs a task, and since when.
@@ -329,7 +357,7 @@ func (q *Queue) listRunning(ctx context.Context, o *ListOptions, after cursor) (
 		rows = rows[from:]
 	}
 	var p Page
-	for len(rows) > 0 && len(p.Tasks) < o.Limit {
+	for len(rows) > 0 && !p.isFull(o) {
 		part := rows[:min(len(rows), MaxBatch)]
 		n, err := q.appendRecords(ctx, &p, part, o)
 		if err != nil {

@@ -135,22 +135,23 @@ func (q *Queue) DiedBetween(ctx context.Context, from, to time.Time) (list []Dea
 	}
 }
 
-// Records reads the records of up to [MaxBatch] tasks. It leaves out those that are gone, or that cannot be read.
+// Records reads the records of tasks, without their payloads. It leaves out those that are gone, or that cannot be read.
 func (q *Queue) Records(ctx context.Context, ids []string) (map[string]*task.Task, error) {
 	found := map[string]*task.Task{}
-	if len(ids) == 0 {
-		return found, nil
-	}
-	records, err := q.rdb.HMGet(ctx, q.keys.Tasks, ids...).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read the records of tasks: %w", store.Classify(err))
-	}
-	for i, id := range ids {
-		text, ok := records[i].(string)
-		t := &task.Task{ID: id}
-		if ok && task.Decode(text, t) == nil {
-			found[id] = t
+	for len(ids) > 0 {
+		records, err := q.records(ctx, ids)
+		if err != nil {
+			return nil, err
 		}
+		for i, rec := range records {
+			text, ok := rec.(string)
+			t := &task.Task{ID: ids[i]}
+			if ok && task.Decode(text, t) == nil {
+				t.Payload, t.Sealed = nil, nil
+				found[t.ID] = t
+			}
+		}
+		ids = ids[len(records):]
 	}
 	return found, nil
 }

@@ -7,6 +7,7 @@ type portion int64
 // After a reply under leastBytes the next portion is twice as large; after one over mostBytes it is half as large.
 const (
 	firstEntries = portion(64)
+	firstScan    = portion(8) // of the records of all tasks, of which each may be large
 	leastBytes   = 128 << 10
 	mostBytes    = 1 << 20
 )

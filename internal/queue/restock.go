@@ -67,11 +67,13 @@ func (q *Queue) restockAll(ctx context.Context, lost map[string]bool) (found int
 		batches[l] = batches[l][:0]
 		return err
 	}
+	part := firstScan
 	for cursor := uint64(0); ; {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", claimRecords).Result()
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", int64(part)).Result()
 		if err != nil {
 			return found, store.Classify(err)
 		}
+		part.took(kv)
 		for i := 0; i+1 < len(kv); i += 2 {
 			t := &task.Task{ID: kv[i]}
 			if task.Decode(kv[i+1], t) != nil {

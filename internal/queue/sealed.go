@@ -23,11 +23,13 @@ const sealedBytes = 64 << 20
 // CountSealed counts the tasks whose payloads are encrypted, by key, and tries to open them.
 func (q *Queue) CountSealed(ctx context.Context, keys *seal.Keys) (Sealed, error) {
 	out, size := Sealed{Tasks: map[string]int{}, Closed: map[string]int{}}, 0
+	part := firstScan
 	for cursor := uint64(0); size < sealedBytes; {
-		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", claimRecords).Result()
+		kv, next, err := q.rdb.HScan(ctx, q.keys.Tasks, cursor, "", int64(part)).Result()
 		if err != nil {
 			return out, fmt.Errorf("count encrypted tasks: %w", store.Classify(err))
 		}
+		part.took(kv)
 		for i := 0; i+1 < len(kv); i += 2 {
 			size += len(kv[i+1])
 			t := task.Task{ID: kv[i]}
