@@ -213,6 +213,8 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			return err
 		}},
 		{"reading schedules", "schedules", false, func(f *full) error { _, err := f.q.SchedulesNamed(ctx, []string{"s"}); return err }},
+		{"reading records", "records", false, func(f *full) error { _, err := f.q.Records(ctx, []string{"x"}); return err }},
+		{"looking for tasks", "exist", false, func(f *full) error { _, err := f.q.Exist(ctx, []string{"x"}); return err }},
 		{"dropping a missed slot", "advance", false, func(f *full) error {
 			s := step("pushed", f.p)
 			s.Becomes, s.Drop = s.Expect, []queue.Drop{{Place: f.place, Due: f.ahead.Slot}}
