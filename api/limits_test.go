@@ -219,7 +219,9 @@ func TestLimits_ofMemory(t *testing.T) {
 	w := httptest.NewRecorder()
 	l.serve(w, local(http.MethodGet, "/v1/tasks"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range 40 {
-			_, _ = w.Write(make([]byte, 64<<10))
+			if n, err := w.Write(make([]byte, 64<<10)); n != 64<<10 || err != nil { // for which others panic
+				t.Fatalf("%d bytes are written: %v", n, err)
+			}
 		}
 	}))
 	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
