@@ -20,12 +20,45 @@ import (
 
 // httpPayload is the payload of the http handler.
 type httpPayload struct {
-	Method  *string           `json:"method"`
-	URL     *string           `json:"url"`
-	Headers map[string]string `json:"headers"`
-	Body    json.RawMessage   `json:"body"`
-	Timeout *string           `json:"timeout"`
-	Expect  []int             `json:"expect"`
+	Method  *string         `json:"method"`
+	URL     *string         `json:"url"`
+	Headers httpHeaders     `json:"headers"`
+	Body    json.RawMessage `json:"body"`
+	Timeout *string         `json:"timeout"`
+	Expect  []int           `json:"expect"`
+}
+
+// mostHeaders is how many headers a payload may have. The smallest takes twenty times its bytes in memory.
+const mostHeaders = 1000
+
+// httpHeaders are the headers of a payload.
+type httpHeaders map[string]string
+
+// UnmarshalJSON refuses too many headers before it makes any.
+func (h *httpHeaders) UnmarshalJSON(text []byte) error {
+	if len(text) > mostHeaders*len(`"":"",`) && hasMoreFields(text, mostHeaders) {
+		return &task.FieldError{Field: "payload.headers", Reason: "too many", Hint: fmt.Sprintf("%d at most", mostHeaders)}
+	}
+	return json.Unmarshal(text, (*map[string]string)(h))
+}
+
+// hasMoreFields reports whether a text is an object with more than n fields.
+func hasMoreFields(text []byte, n int) bool {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil || text[0] != '{' {
+		return false
+	}
+	for ; d.More(); n-- {
+		var name string
+		var value json.RawMessage
+		if n == 0 {
+			return true
+		}
+		if d.Decode(&name) != nil || d.Decode(&value) != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // httpCall is a payload made ready. All runs with the same payload share it, and no code changes it.

@@ -2,7 +2,9 @@ package handlers_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,6 +61,35 @@ func TestHTTP_acceptsAPayload(t *testing.T) {
 	} {
 		if err := h.CheckPayload([]byte(p)); err != nil {
 			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
+// An empty header of a payload takes twenty times its bytes, so a payload has few, and more are refused before they are made.
+func TestHTTP_refusesAFloodOfHeaders(t *testing.T) {
+	h := newHTTP(t, handlers.HTTPConfig{}).(handlers.PayloadChecker)
+	payload := func(n int) []byte {
+		var b strings.Builder
+		b.WriteString(`{"url":"http://a.example","headers":{`)
+		for i := range n {
+			fmt.Fprintf(&b, `%s"h%d":""`, strings.Repeat(",", min(i, 1)), i)
+		}
+		return []byte(b.String() + "}}")
+	}
+	if err := h.CheckPayload(payload(1000)); err != nil {
+		t.Errorf("1,000 headers: %v", err)
+	}
+	for _, n := range []int{1001, 90_000} {
+		p := payload(n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := h.CheckPayload(p)
+		runtime.ReadMemStats(&after)
+		if e, ok := errors.AsType[*task.FieldError](err); !ok || e.Field != "payload.headers" {
+			t.Errorf("%d headers: %v", n, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; n > 1001 && took > 12*uint64(len(p)) {
+			t.Errorf("%d headers of %d bytes took %d", n, len(p), took)
 		}
 	}
 }
