@@ -132,8 +132,16 @@ func (s *Server) summary(ctx context.Context, in *summaryIn) (*reply[admin.Summa
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.
 const auditSlots = 2_000_000
 
-// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher.
+// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher. A sender has one that is
+// at work or in line, so the line is of many senders; for a moment it waits for its own, which may just end.
 func alone[T any](ctx context.Context, s *Server, judge func() (T, error)) (none T, err error) {
+	who := identityOf(ctx).Name
+	moment, over := context.WithTimeout(ctx, paceTime)
+	defer over()
+	if s.auditors.enter(moment, who) != nil {
+		return none, errAudits
+	}
+	defer s.auditors.leave(who)
 	wait, done := context.WithTimeout(ctx, slotTime)
 	defer done()
 	select {

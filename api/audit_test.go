@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
@@ -56,5 +57,49 @@ func TestAudit_oneAtATimeAndBounded(t *testing.T) {
 	s.ServeHTTP(w, local(http.MethodGet, "/v1/audit"))
 	if w.Code != http.StatusOK {
 		t.Errorf("the next: %d %s", w.Code, w.Body)
+	}
+}
+
+// A sender with many audits has one place in the line, and the next turn is another sender's.
+func TestAudit_ofOneSenderLeavesTheTurnToOthers(t *testing.T) {
+	t.Parallel()
+	j := &judge{begun: make(chan audit.Options, 2), end: make(chan struct{})}
+	s, err := New(&admin.Admin{Activity: j}, Config{Tokens: threeTokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(token, tolerance string) (code chan int) {
+		code = make(chan int, 1)
+		go func() {
+			r, w := local(http.MethodGet, "/v1/audit?tolerance="+tolerance), httptest.NewRecorder()
+			r.Header.Set("Authorization", "Bearer "+token)
+			s.ServeHTTP(w, r)
+			code <- w.Code
+		}()
+		return code
+	}
+	first := ask(viewer, "1s")
+	<-j.begun
+	began := time.Now()
+	var more []chan int
+	for range 5 {
+		more = append(more, ask(viewer, "2s"))
+	}
+	for _, code := range more {
+		if got := <-code; got != http.StatusTooManyRequests {
+			t.Errorf("one more of the same: %d", got)
+		}
+	}
+	if waited := time.Since(began); waited > slotTime-time.Second {
+		t.Errorf("the others of a sender were in the line for %v", waited)
+	}
+	other := ask(operator, "3s")
+	j.end <- struct{}{}
+	if o := <-j.begun; o.Tolerance != 3*time.Second {
+		t.Errorf("the next turn is that of %v", o.Tolerance)
+	}
+	j.end <- struct{}{}
+	if a, b := <-first, <-other; a != http.StatusOK || b != http.StatusOK {
+		t.Errorf("%d and %d", a, b)
 	}
 }

@@ -57,6 +57,7 @@ type Server struct {
 	document []byte // OpenAPI in JSON
 	stream   *stream
 	audits   chan struct{} // those at work
+	auditors *places       // those at work or in line
 	handler  http.Handler
 }
 
@@ -64,7 +65,7 @@ type Server struct {
 func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
-	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1)}
+	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1), auditors: newPlaces(knownAtMost, 1)}
 	s.cfg.sessions = a.Sessions
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -60,4 +61,50 @@ func (s share) take(n int) bool {
 func (s share) give(n int) {
 	s.own.bytes.Add(-int64(n))
 	s.all.free.Add(int64(n))
+}
+
+// places are a number of places to wait in or to work at. A sender takes as many as each says; 0: as many as it leaves to others.
+type places struct {
+	each int
+
+	mu    sync.Mutex
+	free  int
+	taken map[string]int
+	moved chan struct{} // closed when a place becomes free
+}
+
+func newPlaces(free, each int) *places {
+	return &places{each: each, free: free, taken: map[string]int{}, moved: make(chan struct{})}
+}
+
+// enter waits until the sender may take a place, and takes it. It returns an error if ctx ends first.
+func (p *places) enter(ctx context.Context, who string) error {
+	for {
+		p.mu.Lock()
+		own := p.taken[who] + 1
+		if p.free > 0 && own <= p.each || p.each == 0 && own < p.free {
+			p.taken[who], p.free = own, p.free-1
+			p.mu.Unlock()
+			return nil
+		}
+		moved := p.moved
+		p.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// leave gives a place back.
+func (p *places) leave(who string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free++
+	if p.taken[who]--; p.taken[who] == 0 {
+		delete(p.taken, who)
+	}
+	close(p.moved)
+	p.moved = make(chan struct{})
 }

@@ -36,13 +36,13 @@ var errTooSlow = errors.New("too slow")
 // missed. All streams of a process share one reader of Redis.
 type stream struct {
 	hub       *hub
-	catch     chan struct{}
+	catch     *places
 	heartbeat time.Duration
 	catchTime time.Duration
 }
 
 func newStream(events admin.Activity) *stream {
-	return &stream{hub: newHub(events), catch: make(chan struct{}, mostCatchingUp), heartbeat: heartbeatTime, catchTime: catchUpTime}
+	return &stream{hub: newHub(events), catch: newPlaces(mostCatchingUp, 0), heartbeat: heartbeatTime, catchTime: catchUpTime}
 }
 
 // Close ends all streams. A client that comes back finds another process, or this one started anew.
@@ -144,16 +144,13 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 }
 
 // catchUp sends the events up to the place at which the hub began to send to this listener. If the client takes them too slowly, the
-// stream ends, for others wait for the turn; the client goes on from the last event that it took.
+// stream ends, for others wait for the turn; the client goes on from the last event that it took. A sender has as many turns at once as it
+// leaves to others.
 func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
-	select {
-	case s.catch <- struct{}{}:
-		defer func() { <-s.catch }()
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-l.gone:
-		return errDone
+	if err := s.turn(ctx, l); err != nil {
+		return err
 	}
+	defer s.catch.leave(l.who)
 	began := time.Now()
 	for wait := leastPause; t.sent.less(l.at); wait = min(2*wait, longestPause) {
 		err := s.hub.activity.Follow(ctx, t.sent.String(), func(e admin.Event) error {
@@ -189,6 +186,20 @@ func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
 		}
 	}
 	return nil
+}
+
+// turn waits for a turn to catch up.
+func (s *stream) turn(ctx context.Context, l *listener) error {
+	wait, done := context.WithCancel(ctx)
+	defer done()
+	go func() {
+		select {
+		case <-l.gone:
+			done()
+		case <-wait.Done():
+		}
+	}()
+	return s.catch.enter(wait, l.who)
 }
 
 // tap is where a stream goes.

@@ -342,7 +342,9 @@ func TestStream_catchesUpForABoundedTime(t *testing.T) {
 		}
 		c.close()
 	}
-	if len(s.stream.catch) != 0 {
+	s.stream.catch.mu.Lock()
+	defer s.stream.catch.mu.Unlock()
+	if len(s.stream.catch.taken) != 0 || s.stream.catch.free != mostCatchingUp {
 		t.Error("the turn is not given back")
 	}
 }
