@@ -85,43 +85,52 @@ var (
 
 // who returns the sender of a request, or why it is not let in. With tokens it is their holder. A browser sends no token by
 // itself, but the cookie of a session: so that counts for no page of another site. Without tokens it is anybody on this
-// machine, or anybody the proxy in front lets through, but no page of another site in a browser there.
+// machine, or anybody the proxy in front lets through, but no page of another site in a browser there. Of a session
+// Redis decides whether it goes on.
 func (a *access) who(r *http.Request) (Identity, *refusal) {
+	who, ids, refused := a.claimed(r)
+	if refused == nil && len(ids) > 0 {
+		refused = a.sessions.check(r.Context(), who.Name, ids)
+	}
+	return who, refused
+}
+
+// claimed returns whom the token of a request names, or its sessions, and the IDs of these. It does not ask Redis.
+func (a *access) claimed(r *http.Request) (who Identity, ids []string, refused *refusal) {
 	list := a.tokens()
 	switch {
 	case len(list) > 0:
 		if cookies := a.cookies(r); len(cookies) > 0 && !hasToken(r) {
 			return a.signedIn(list, cookies, r)
 		}
-		return holder(list, r.Header.Values("Authorization"))
+		who, refused = holder(list, r.Header.Values("Authorization"))
 	case a.proxy:
 		if http.NewCrossOriginProtection().Check(r) != nil {
-			return Identity{}, errForeign
+			return who, nil, errForeign
 		}
-		return Identity{Name: "proxy", Role: Admin}, nil
+		who = Identity{Name: "proxy", Role: Admin}
 	case !isLoopback(r.Host) || !isLoopback(r.RemoteAddr):
-		return Identity{}, errNotLocal // a name that has been rebound to this machine
+		refused = errNotLocal // a name that has been rebound to this machine
 	case isForwarded(r):
-		return Identity{}, errForwarded
+		refused = errForwarded
 	case isForeign(r):
-		return Identity{}, errForeign
+		refused = errForeign
+	default:
+		who = Identity{Name: "local", Role: Admin}
 	}
-	return Identity{Name: "local", Role: Admin}, nil
+	return who, nil, refused
 }
 
-// signedIn returns the holder of a session.
-func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request) (Identity, *refusal) {
+// signedIn returns the holder of sessions, and their IDs.
+func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request) (who Identity, ids []string, refused *refusal) {
 	t, ids := holderOfOne(list, a.namespace, cookies, time.Now())
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil:
-		return Identity{}, errForeign
+		return who, nil, errForeign
 	case t == nil:
-		return Identity{}, errSession
+		return who, nil, errSession
 	}
-	if refused := a.sessions.check(r.Context(), t.Name, ids); refused != nil {
-		return Identity{}, refused
-	}
-	return t.identity(), nil
+	return t.identity(), ids, nil
 }
 
 // hasToken reports whether a request says aloud whose it is. What a browser has told a proxy in front, such as a password, is no token.
@@ -277,12 +286,26 @@ func (a *access) guard(l *limits, next http.Handler) http.Handler {
 			a.session(w, r, l)
 			return
 		}
-		who, refused := a.who(r)
+		who, ids, refused := a.claimed(r)
+		known := len(ids) == 0 || a.sessions.saw(ids)
 		if isOpen(r) && (tokens || a.proxy) {
+			if !known {
+				who = Identity{}
+			}
 			l.open(w, r, who.Name, next) // without an identity: it looks the same for everybody
 			return
 		}
-		if refused != nil {
+		if !known && !l.paceStranger(w, r) { // before Redis is asked: the session may have ended
+			return
+		}
+		if len(ids) > 0 {
+			refused = a.sessions.check(r.Context(), who.Name, ids)
+		}
+		switch {
+		case refused != nil && !known:
+			l.refuse(w, r, refused)
+			return
+		case refused != nil:
 			l.turnAway(w, r, refused)
 			return
 		}

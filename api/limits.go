@@ -87,9 +87,13 @@ func hurry(w http.ResponseWriter, body, reply time.Duration) {
 // turnAway answers a request that is not let in: a browser that opens a page is sent to sign in. Those who guess tokens are slowed
 // down, whatever they ask for, and hung up on when they are many.
 func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) {
-	if !l.paceStranger(w, r) {
-		return
+	if l.paceStranger(w, r) {
+		l.refuse(w, r, why)
 	}
+}
+
+// refuse answers a request that is not let in and has had its pace.
+func (*limits) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	if why.status == http.StatusUnauthorized && isPage(r) {
 		toSignIn(w, r)
 		return

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,9 +51,20 @@ func (a *access) isSecure(r *http.Request) bool {
 	return r.TLS != nil || a.proxy && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// cookies are those of a request that have the name of the session.
-func (a *access) cookies(r *http.Request) []*http.Cookie {
-	return r.CookiesNamed(sessionCookie(a.namespace, a.isSecure(r)))
+// mostCookies is how many cookies of a request are looked at.
+const mostCookies = 4
+
+// cookies are the first few of a request that have the name of the session, each once.
+func (a *access) cookies(r *http.Request) (list []*http.Cookie) {
+	for _, c := range r.CookiesNamed(sessionCookie(a.namespace, a.isSecure(r))) {
+		if !slices.ContainsFunc(list, func(had *http.Cookie) bool { return had.Value == c.Value }) {
+			list = append(list, c)
+		}
+		if len(list) == mostCookies {
+			break
+		}
+	}
+	return list
 }
 
 // sessionOf returns the value of the cookie of a token's holder.
@@ -130,6 +142,13 @@ func (s *sessions) check(ctx context.Context, holder string, ids []string) *refu
 		}
 	}
 	return why
+}
+
+// saw reports whether one of the sessions was found lately, as far as this process knows. It does not ask Redis.
+func (s *sessions) saw(ids []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.noted == nil || slices.ContainsFunc(ids, func(id string) bool { return time.Since(s.seen[id]) < seenTime })
 }
 
 // find reports whether a session counts, by what Redis said of it.

@@ -1,14 +1,19 @@
 package api
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/admin"
 )
 
 // desk is a server that lets in who has a token, and whose tokens change.
@@ -279,6 +284,56 @@ func TestSession_whileRedisIsAway(t *testing.T) {
 	} {
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(w.Result().Cookies()) > 0 {
 			t.Errorf("%s: %d %v %s", what, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+// ended are sessions of which none goes on.
+type ended struct {
+	admin.Sessions
+	asked int
+}
+
+func (e *ended) HasSession(context.Context, string, string) (bool, error) { e.asked++; return false, nil }
+
+// One request asks Redis after few sessions, and a stranger's asks after none before its pace, nor where everybody may go.
+func TestSession_strangersAskRedisForLittle(t *testing.T) {
+	t.Parallel()
+	list := threeTokens()
+	cookies := func(n int) (all []*http.Cookie) {
+		for i := range n {
+			all = append(all, &http.Cookie{Name: sessionCookie("shop", false), Value: sessionOf(&list[0], "shop", fmt.Sprint(i), time.Now().Add(time.Hour))})
+		}
+		return all
+	}
+	many := slices.Repeat(cookies(1), 500)
+	for _, c := range []struct {
+		path                 string
+		cookies              []*http.Cookie
+		requests, rate, most int
+		want                 int
+	}{
+		{"/login", many, 1, 1000, 0, 200}, {"/assets/app.css", cookies(500), 1, 1000, 0, 200},
+		{"/v1/me", many, 1, 1000, 1, 401}, {"/v1/me", cookies(500), 1, 1000, mostCookies, 401},
+		{"/v1/me", cookies(1), 20, 5, 5, 429}, {"/login", cookies(1), 20, 5, 0, 429},
+	} {
+		e := &ended{}
+		cfg := &Config{Namespace: "shop", Tokens: func() []Token { return list }, sessions: e}
+		l := newLimits(cfg)
+		l.strange.SetLimit(0.001)
+		l.strange.SetBurst(c.rate)
+		h := newAccess(cfg).guard(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		var w *httptest.ResponseRecorder
+		for range c.requests {
+			r := local(http.MethodGet, c.path)
+			for _, one := range c.cookies {
+				r.AddCookie(one)
+			}
+			w = httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+		}
+		if e.asked > c.most || w.Code != c.want {
+			t.Errorf("%s with %d cookies, %d times: Redis was asked %d times, the last got %d", c.path, len(c.cookies), c.requests, e.asked, w.Code)
 		}
 	}
 }
