@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // sessionTime is how long a browser stays signed in.
@@ -23,6 +24,13 @@ const sessionTime = 12 * time.Hour
 
 // seenTime is how long a session that was found goes on while Redis is away.
 const seenTime = 5 * time.Minute
+
+// askTime and noteTime bound a question to Redis about a session, and a change of one. A Redis that is frozen must not use up the
+// time that the request has.
+const (
+	askTime  = time.Second
+	noteTime = 3 * time.Second
+)
 
 // maxSignIn is the most bytes of a request to sign in.
 const maxSignIn = 4 << 10
@@ -123,7 +131,7 @@ type sessions struct {
 	noted admin.Sessions // nil: nobody notes them
 
 	mu   sync.Mutex
-	seen map[string]time.Time // session → when it was last found; pages that a person has open stay of use while Redis is away
+	seen map[string]time.Time // session → when it was last found; pages that a person has open stay of use while Redis is away. Zero: it was ended here
 }
 
 // check returns why none of the sessions of a holder counts, or nil.
@@ -132,8 +140,10 @@ func (s *sessions) check(ctx context.Context, holder string, ids []string) *refu
 		return nil
 	}
 	why := errSession
+	ctx, done := context.WithTimeout(ctx, askTime)
+	defer done()
 	for _, id := range ids {
-		goesOn, err := s.noted.HasSession(ctx, holder, id)
+		goesOn, err := store.Within(ctx, func() (bool, error) { return s.noted.HasSession(ctx, holder, id) })
 		if s.find(id, goesOn, err) {
 			return nil
 		}
@@ -155,18 +165,52 @@ func (s *sessions) saw(ids []string) bool {
 func (s *sessions) find(id string, goesOn bool, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at, known := s.seen[id]
 	switch {
+	case known && at.IsZero(): // what Redis says was asked before, or Redis has lost the end
+		return false
 	case err != nil:
-		return time.Since(s.seen[id]) < seenTime
+		return time.Since(at) < seenTime
 	case !goesOn:
 		delete(s.seen, id)
 		return false
 	}
+	s.note(id, time.Now())
+	return true
+}
+
+// note notes when a session was found. It needs mu.
+func (s *sessions) note(id string, at time.Time) {
 	if len(s.seen) >= knownAtMost || s.seen == nil {
 		s.seen = map[string]time.Time{}
 	}
-	s.seen[id] = time.Now()
-	return true
+	s.seen[id] = at
+}
+
+// begin notes a session in Redis.
+func (s *sessions) begin(ctx context.Context, holder, id string, end time.Time) error {
+	return s.change(ctx, func(ctx context.Context) error { return s.noted.BeginSession(ctx, holder, id, end) })
+}
+
+// end ends a session: here it does not come back, whatever becomes of Redis.
+func (s *sessions) end(ctx context.Context, holder, id string) error {
+	err := s.change(ctx, func(ctx context.Context) error { return s.noted.EndSession(ctx, holder, id) })
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.note(id, time.Time{})
+	}
+	return err
+}
+
+func (s *sessions) change(ctx context.Context, do func(context.Context) error) error {
+	if s.noted == nil {
+		return nil
+	}
+	ctx, done := context.WithTimeout(ctx, noteTime)
+	defer done()
+	_, err := store.Within(ctx, func() (struct{}, error) { return struct{}{}, do(ctx) })
+	return err
 }
 
 // session answers POST /session, which signs a browser in, and DELETE /session, which signs it out.
@@ -217,28 +261,26 @@ func (a *access) signIn(w http.ResponseWriter, r *http.Request, l *limits) {
 		later(w, errRate)
 		return
 	}
-	if noted := a.sessions.noted; noted != nil {
-		if err := noted.BeginSession(r.Context(), t.Name, id, end); err != nil {
-			problem(w, http.StatusServiceUnavailable, err)
-			return
-		}
+	if err := a.sessions.begin(r.Context(), t.Name, id, end); err != nil {
+		problem(w, http.StatusServiceUnavailable, err)
+		return
 	}
 	a.answer(w, r, sessionOf(t, a.namespace, id, end))
 }
 
 // signOut ends the sessions that a browser holds here. While Redis is away it says so, and the browser keeps them.
 func (a *access) signOut(w http.ResponseWriter, r *http.Request, l *limits) {
-	list, noted := a.tokens(), a.sessions.noted
+	list := a.tokens()
 	for _, c := range a.cookies(r) {
 		t, id := holderOf(list, a.namespace, c.Value, time.Now())
-		if t == nil || noted == nil {
+		if t == nil {
 			continue
 		}
 		if !l.pace(r.Context(), l.senders.of(t.Name)) {
 			later(w, errRate)
 			return
 		}
-		if err := noted.EndSession(r.Context(), t.Name, id); err != nil {
+		if err := a.sessions.end(r.Context(), t.Name, id); err != nil {
 			problem(w, http.StatusServiceUnavailable, err)
 			return
 		}

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // desk is a server that lets in who has a token, and whose tokens change.
@@ -294,7 +296,10 @@ type ended struct {
 	asked int
 }
 
-func (e *ended) HasSession(context.Context, string, string) (bool, error) { e.asked++; return false, nil }
+func (e *ended) HasSession(context.Context, string, string) (bool, error) {
+	e.asked++
+	return false, nil
+}
 
 // One request asks Redis after few sessions, and a stranger's asks after none before its pace, nor where everybody may go.
 func TestSession_strangersAskRedisForLittle(t *testing.T) {
@@ -334,6 +339,82 @@ func TestSession_strangersAskRedisForLittle(t *testing.T) {
 		}
 		if e.asked > c.most || w.Code != c.want {
 			t.Errorf("%s with %d cookies, %d times: Redis was asked %d times, the last got %d", c.path, len(c.cookies), c.requests, e.asked, w.Code)
+		}
+	}
+}
+
+// A session that was signed out here stays out while Redis is away, though it was found a moment ago.
+func TestSession_thatSignedOutStaysOutWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	c, second := d.signIn("the operator's secret"), d.signIn("the operator's secret")
+	for _, each := range []*http.Cookie{c, second} {
+		if w := d.ask("GET", "/v1/me", "", holding(each)); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if w := d.ask("DELETE", "/session", "", holding(c)); w.Code != http.StatusNoContent {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	d.redis.SetError("LOADING Redis is loading the dataset in memory")
+	if w := d.ask("GET", "/v1/me", "", holding(c)); w.Code == 200 {
+		t.Errorf("the one that signed out: %d %s", w.Code, w.Body)
+	}
+	if w := d.ask("GET", "/v1/me", "", holding(second)); w.Code != 200 {
+		t.Errorf("another one: %d %s", w.Code, w.Body)
+	}
+	own := sessions{noted: d.admin.Sessions}
+	d.redis.SetError("")
+	if err := own.end(t.Context(), "a.b", "x"); err != nil || own.find("x", true, nil) {
+		t.Errorf("what Redis said before the end counts: %v", err)
+	}
+}
+
+// A Redis that is frozen answers nothing: a session that was found goes on all the same, and a refusal says the reason.
+func TestSession_whileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	redis := testredis.Private(t)
+	b, err := onbeat.New(redis.Client(), onbeat.Config{Namespace: testredis.Namespace(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{service: &service{t: t}}
+	d.tokens.Store(&[]Token{{Name: "a", Role: Operator, Secret: "the operator's secret"}})
+	if d.Server, err = New(b.Admin(), Config{Namespace: "shop", Tokens: func() []Token { return *d.tokens.Load() }}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	c, fresh := d.signIn("the operator's secret"), d.signIn("the operator's secret")
+	d.ask("GET", "/v1/me", "", holding(c))
+	s := httptest.NewServer(d.Server) // with deadlines, which a recorder has not
+	t.Cleanup(s.Close)
+	redis.Pause()
+	t.Cleanup(redis.Resume)
+	for what, x := range map[string]struct {
+		method string
+		cookie *http.Cookie
+		want   int
+		kind   string
+	}{
+		"one that was found":   {"GET", c, http.StatusOK, `"operator"`},
+		"one that was not":     {"GET", fresh, http.StatusServiceUnavailable, ":unreachable"},
+		"one that is to leave": {"DELETE", c, http.StatusServiceUnavailable, ":unreachable"},
+	} {
+		path := map[string]string{"GET": "/v1/me", "DELETE": "/session"}[x.method]
+		r, err := http.NewRequestWithContext(t.Context(), x.method, s.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(x.cookie)
+		res, err := s.Client().Do(r)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		text, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != x.want || !strings.Contains(string(text), x.kind) {
+			t.Errorf("%s: %d %s", what, res.StatusCode, text)
 		}
 	}
 }
