@@ -1,8 +1,13 @@
 package api
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // Each of these once did something, or said nothing of use.
@@ -34,11 +39,43 @@ func TestRequests_thatAreNonsenseDoNothing(t *testing.T) {
 	}
 }
 
-// What no browser can address is not made: a name of dots alone. Other names with dots have their path.
-func TestNames_ofDotsAreRefused(t *testing.T) {
+// Every name that may be made has a path by which it is asked for.
+func TestNames_allHaveAPath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
-	for _, name := range []string{".", ".."} {
+	var names []string
+	for _, a := range "aZ7-_.:/+%?#&;=@ \\\"<~*\u00e9" {
+		names = append(names, string(a))
+		for _, b := range "aZ7-_.:/+%?#&;=@ \\\"<~*\u00e9" {
+			names = append(names, string(a)+string(b))
+		}
+	}
+	refused := 0 // by one of the two
+	for _, name := range names {
+		for at, err := range map[string]error{"/v1/tasks": task.CheckID("id", name), "/v1/schedules": task.CheckName("name", name)} {
+			if err != nil {
+				refused++
+				continue
+			}
+			at = pathOf(at, name)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+			_, pattern := s.mux.Handler(r)
+			s.mux.ServeHTTP(&probe{header: http.Header{}}, r) // sets the value
+			if got := r.PathValue(strings.Trim(path.Base(pattern), "{}")); got != name || !isClean(r.URL.EscapedPath()) {
+				t.Errorf("%q: %s leads to %q with %q", name, at, pattern, got)
+			}
+		}
+	}
+	if refused >= len(names) {
+		t.Errorf("%d of %d names are refused", refused, len(names))
+	}
+}
+
+// What no client can address is not made: a name of dots alone, or a slash. Other names with those have their path.
+func TestNames_withoutAPathAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	for _, name := range []string{".", "..", "/"} {
 		for _, c := range [][2]string{
 			{"/v1/schedules", `{"name":"` + name + `","every":"1h","task":"echo"}`}, {"/v1/tasks", `{"id":"` + name + `","type":"echo"}`},
 			{"/v1/tasks", `{"tasks":[{"id":"` + name + `","type":"echo"}]}`},
@@ -47,7 +84,7 @@ func TestNames_ofDotsAreRefused(t *testing.T) {
 				t.Errorf("%s: %+v", c[1], p)
 			}
 		}
-		if p := s.problem("PUT", "/v1/schedules/"+strings.ReplaceAll(name, ".", "%2E"), `{"every":"1h","task":"echo"}`); p.Status != 400 {
+		if p := s.problem("PUT", "/v1/schedules/"+strings.ReplaceAll(name, ".", "%2E"), `{"every":"1h","task":"echo"}`); name != "/" && p.Status != 400 {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

@@ -299,7 +299,7 @@ func TestValidate_ofAGoodTaskAllocatesNothing(t *testing.T) {
 
 func TestCheckID_refusesWhatNoPathCanHave(t *testing.T) {
 	t.Parallel()
-	for name, fine := range map[string]bool{".": false, "..": false, "...": true, ".a": true, "a.": true} {
+	for name, fine := range map[string]bool{".": false, "..": false, "/": false, "...": true, ".a": true, "a.": true, "/a": true, "a/": true} {
 		if id, name := task.CheckID("id", name), task.CheckName("name", name); (id == nil) != fine || (name == nil) != fine {
 			t.Errorf("%v, %v", id, name)
 		}

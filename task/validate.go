@@ -176,7 +176,7 @@ func ParseTime(field, s string) (time.Time, error) {
 	return t, CheckDue(field, t)
 }
 
-// CheckID refuses an ID or key that is empty, over 256 bytes or not UTF-8. It also refuses . and .., control characters, and
+// CheckID refuses an ID or key that is empty, over 256 bytes or not UTF-8. It also refuses . and .. and /, control characters, and
 // characters that change the direction of text, by which one ID could look like another.
 func CheckID(field, id string) error {
 	var reason, hint string
@@ -187,7 +187,7 @@ func CheckID(field, id string) error {
 		reason = fmt.Sprintf("%d bytes long", len(id))
 	case !utf8.ValidString(id):
 		reason = "not valid UTF-8"
-	case isDots(id):
+	case hasNoPath(id):
 		reason, hint = "cannot be part of a path", "add another character"
 	case strings.ContainsFunc(id, isControl):
 		reason = "has a control character"
@@ -203,14 +203,15 @@ func CheckID(field, id string) error {
 	return &FieldError{Field: field, Value: id, Reason: reason, Hint: hint}
 }
 
-// isDots reports whether a name has another meaning in a path: however it is written there, browsers and clients drop it.
-func isDots(name string) bool { return name == "." || name == ".." }
+// hasNoPath reports whether a name cannot be addressed: browsers and clients drop . and .. however they are written, and a server takes a
+// slash alone for the end of the path.
+func hasNoPath(name string) bool { return name == "." || name == ".." || name == "/" }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }
 
 func isBidi(r rune) bool { return r > 0xff && unicode.Is(unicode.Bidi_Control, r) }
 
-// CheckName refuses a name of a type, a queue or a schedule that is empty, over 128 bytes, . or .., or has characters other than
+// CheckName refuses a name of a type, a queue or a schedule that is empty, over 128 bytes, . or .. or /, or has characters other than
 // letters, digits and - _ . : / +
 func CheckName(field, name string) error {
 	var reason string
@@ -219,7 +220,7 @@ func CheckName(field, name string) error {
 		reason = "empty"
 	case len(name) > MaxNameLen:
 		reason = fmt.Sprintf("%d bytes long", len(name))
-	case isDots(name):
+	case hasNoPath(name):
 		reason = "cannot be part of a path"
 	case strings.ContainsFunc(name, notInName):
 		reason = "has a character that a name cannot have"
