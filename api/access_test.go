@@ -213,3 +213,41 @@ func TestRole_mayWhatLesserRolesMay(t *testing.T) {
 		t.Error("an unknown role may something")
 	}
 }
+
+// A token of some types makes no schedule of others, on no way.
+func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	d.tokens.Store(&[]Token{
+		{Name: "all", Role: Admin, Secret: "the secret of all"},
+		{Name: "some", Role: Admin, Secret: "the secret of some", Types: []string{"echo"}, Queues: []string{"q"}},
+	})
+	ask := func(secret, method, path, body string) int {
+		w := d.ask(method, "/v1/schedules"+path, body, header("Authorization", "Bearer the secret of "+secret))
+		return w.Code
+	}
+	const foreign, own = `"every":"1h","task":"pay","queue":"q"}`, `"every":"1h","task":"echo","queue":"q"}`
+	for _, x := range []struct {
+		who, method, path, body string
+		want                    int
+	}{
+		{"some", "POST", "", `{"name":"a",` + foreign, 403},
+		{"some", "POST", "?dry_run=true", `{"name":"a",` + foreign, 403},
+		{"some", "PUT", "/a", `{` + foreign, 403},
+		{"some", "PUT", "/a", `{"every":"1h","task":"echo"}`, 403}, // in the default queue
+		{"all", "GET", "/a", "", 404},
+		{"all", "PUT", "/a", `{` + foreign, 200},
+		{"some", "PUT", "/a", `{` + own, 200},
+		{"some", "POST", "/a/revert", `{"revision":1}`, 403},
+		{"some", "POST", "/a/revert", `{"revision":2}`, 200},
+		{"some", "POST", "/a/revert", `{"revision":99}`, 404},
+		{"all", "POST", "/a/revert", `{"revision":1}`, 200},
+		{"all", "DELETE", "/a", "", 200},
+		{"some", "POST", "/a/restore", "", 403},
+		{"all", "POST", "/a/restore", "", 200},
+	} {
+		if got := ask(x.who, x.method, x.path, x.body); got != x.want {
+			t.Errorf("%s: %s %s %s: %d, want %d", x.who, x.method, x.path, x.body, got, x.want)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (s *Server) plan(ctx context.Context, want producer.Schedule) (*planned, er
 	return &planned{Status: http.StatusOK, Body: plan}, located(err, "")
 }
 
-// wanted reads a definition from the body. A name in the path must be that of the definition, or stand in for it.
+// wanted reads a definition from the body, and refuses one of a task that the token may not enqueue. A name in the path must be that of the definition, or stand in for it.
 func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, error) {
 	var want producer.Schedule
 	v := reflect.New(definitionType)
@@ -86,7 +86,8 @@ func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, er
 	if name != "" {
 		want.Name = name
 	}
-	return want, nil
+	who := identityOf(ctx)
+	return want, mayEnqueue(&who, want.Queue, want.Task)
 }
 
 // definitionType is a struct of the fields of a schedule, for what goes by reflection.
@@ -177,6 +178,9 @@ func (s *Server) restoreSchedule(ctx context.Context, in *named) (*tagged[admin.
 	if err := readNothing(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.mayRun(ctx, in.Name); err != nil { // it also finds what was deleted
+		return nil, err
+	}
 	back, err := s.admin.Schedules.Restore(ctx, in.Name)
 	return &tagged[admin.Schedule]{etag(back.Revision), back}, err
 }
@@ -193,6 +197,9 @@ func (s *Server) revertSchedule(ctx context.Context, in *named) (*reply[admin.Pl
 	}
 	if b.Revision < 1 {
 		return nil, located(&task.FieldError{Field: "revision", Value: strconv.FormatInt(b.Revision, 10), Reason: "out of range", Hint: "one of the schedule's revisions"}, "")
+	}
+	if err := s.mayRevert(ctx, in.Name, b.Revision); err != nil {
+		return nil, err
 	}
 	plan, err := s.admin.Schedules.Revert(ctx, in.Name, b.Revision)
 	return &reply[admin.Plan]{plan}, located(err, "")
@@ -260,6 +267,27 @@ func (s *Server) mayRun(ctx context.Context, name string) error {
 		return err
 	}
 	return mayEnqueue(&who, d.Queue, d.Task)
+}
+
+// mayRevert refuses a revision of a task that the token may not enqueue. What a revision says never changes; of one that is not there
+// Revert says so.
+func (s *Server) mayRevert(ctx context.Context, name string, revision int64) error {
+	who := identityOf(ctx)
+	for after := ""; len(who.Queues)+len(who.Types) > 0; {
+		page, err := s.admin.Schedules.Revisions(ctx, name, 100, after)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Items {
+			if r.Revision == revision && r.Definition != nil {
+				return mayEnqueue(&who, r.Definition.Queue, r.Definition.Task)
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	return nil
 }
 
 // backfillBody says which slots are run.
