@@ -49,12 +49,11 @@ func hasMoreFields(text []byte, n int) bool {
 		return false
 	}
 	for ; d.More(); n-- {
-		var name string
 		var value json.RawMessage
 		if n == 0 {
 			return true
 		}
-		if d.Decode(&name) != nil || d.Decode(&value) != nil {
+		if _, err := d.Token(); err != nil || d.Decode(&value) != nil {
 			return false
 		}
 	}
