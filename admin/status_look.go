@@ -271,7 +271,7 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 			line.Kind, line.Show = Outbox, "onbeat doctor"
 			line.Text = "rows of the outbox were refused, and stay in its table: " + e.Fields["error"]
 			if e.Kind == "outbox stuck" {
-				line.Text = "rows of the outbox can neither be removed nor noted: " + e.Fields["error"]
+				line.Text = "rows of the outbox stay for now: " + e.Fields["error"]
 			}
 		case "archive lost":
 			line.Kind, line.Show = Archived, "onbeat events"

@@ -23,16 +23,16 @@ type batch struct {
 	m       *Mover
 	rows    []row // to be removed
 	refused []refusal
-	stuck   []refusal // rows that the database neither removes nor changes, and why
+	stuck   []refusal // rows that stay as they are for now, and why
 }
 
-// judge sorts rows by their results.
+// judge sorts rows by their results. A row for which Redis has no room, because the limit of lanes is reached, has its turn later.
 func (b *batch) judge(results []producer.Result) {
 	kept := b.rows[:0:0]
 	for i, r := range b.rows {
 		var taken *task.Refused
 		if err := results[i].Err; err != nil && !errors.As(err, &taken) {
-			b.refused = append(b.refused, refusal{r, err})
+			b.stuck = append(b.stuck, refusal{r, err})
 			continue
 		}
 		r.added = taken == nil || taken.By == "moved"
@@ -50,6 +50,21 @@ func (b *batch) isCulprit(failure error, rows []row) bool {
 	alone := len(rows) == 1
 	b.m.most = max(len(rows)/2, 1)
 	return alone
+}
+
+// accuse passes over a row that failed alone for an unknown reason. It refuses the row if it failed before and another was moved
+// since: so the reason is the row, and not that Redis fails for a while. It returns the failure if the row is not the first one in a
+// series, so that the mover waits: then Redis is more likely to be the reason.
+func (b *batch) accuse(r refusal) (failure error) {
+	if b.m.doubts.guilty(r.id) {
+		b.refused = append(b.refused, r)
+		return nil
+	}
+	b.stuck = append(b.stuck, r)
+	if b.m.doubts.series == 1 {
+		return nil
+	}
+	return r.err
 }
 
 // passing reports whether a failure says nothing of the tasks: Redis is away, full or refuses this client, or time is up.
@@ -168,9 +183,10 @@ func (b *batch) blame(ctx context.Context, err error) {
 // tell lets the marks go, and tells of what was done. Whatever fails here is no loss: the rows are gone.
 func (b *batch) tell(ctx context.Context) {
 	m := b.m
-	if m.most < maxBatch {
+	if len(b.rows)+len(b.refused) > 0 {
 		m.most = min(2*m.most, maxBatch)
 	}
+	m.doubts.movedOn(b.rows)
 	var moved []string
 	for _, r := range b.rows {
 		if r.added {
@@ -192,7 +208,7 @@ func (b *batch) tell(ctx context.Context) {
 	b.count(Refused, len(b.refused))
 }
 
-// passOver leaves the rows alone for a while that the database neither removes nor changes.
+// passOver leaves the rows alone for a while that stay as they are for now.
 func (b *batch) passOver(ctx context.Context) {
 	m, n := b.m, len(b.stuck)
 	if n == 0 {
@@ -203,7 +219,7 @@ func (b *batch) passOver(ctx context.Context) {
 	}
 	id, typ, why := b.stuck[0].words()
 	m.log.Warn().Int("tasks", n).Str("task", id).Str("error", why).
-		Msg("cannot remove rows of the outbox, or note why they are refused: passing over them for a minute")
+		Msg("cannot deal with rows of the outbox: passing over them for a minute")
 	_ = m.q.Tell(ctx, "outbox stuck", "tasks", strconv.Itoa(n), "task", id, "type", typ, "error", why)
 	b.count(Stuck, n)
 }

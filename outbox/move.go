@@ -5,11 +5,14 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 
-	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -18,6 +21,8 @@ const (
 	// maxBatch bounds the rows of a batch, and batchBytes the bytes of their records, if there are several.
 	maxBatch   = 500
 	batchBytes = 4 << 20
+	// besidePayload is more than a row holds besides its payload.
+	besidePayload = 1 << 20
 )
 
 // row is a row of the table whose task can be moved.
@@ -56,12 +61,12 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	b := batch{m: m, rows: rows[:len(results)], refused: refused}
 	b.judge(results)
 	if failure != nil && b.isCulprit(failure, rows) {
-		b.refused, failure = append(b.refused, refusal{rows[len(results)], failure}), nil
+		failure = b.accuse(refusal{rows[0], failure})
 	}
-	if failure != nil && len(b.rows)+len(b.refused) == 0 {
+	n = len(b.rows) + len(b.refused) + len(b.stuck)
+	if failure != nil && n == 0 {
 		return 0, failure
 	}
-	n = len(b.rows) + len(b.refused)
 	if err := b.commit(ctx, tx); err != nil {
 		return 0, err
 	}
@@ -89,9 +94,12 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 			return nil, nil, err
 		}
 	}
-	ids, err := m.lock(ctx, tx)
-	if err != nil || len(ids) == 0 {
+	ids, large, err := m.lock(ctx, tx)
+	if err != nil {
 		return nil, nil, err
+	}
+	if refused, err = m.name(ctx, tx, large); err != nil || len(ids) == 0 {
+		return nil, refused, err
 	}
 	list, err := tx.QueryContext(ctx, m.d.read, listed(ids))
 	if err != nil {
@@ -123,25 +131,54 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 	return rows, refused, list.Err()
 }
 
-// lock locks the first rows that are not passed over, and returns as many as one batch may have.
-func (m *Mover) lock(ctx context.Context, tx *sql.Tx) (ids []int64, err error) {
+// lock locks the first rows that are not passed over, and returns as many as one batch may have. Rows that are larger than any that
+// could be moved come apart, with their sizes: to read one might take longer than a batch may.
+func (m *Mover) lock(ctx context.Context, tx *sql.Tx) (ids []int64, large map[int64]int64, err error) {
 	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most, listed(m.stuck.passed(time.Now())))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = list.Close() }()
-	for size := 0; list.Next(); {
-		var id int64
-		var n int
+	large = map[int64]int64{}
+	for size := int64(0); list.Next(); {
+		var id, n int64
 		if err := list.Scan(&id, &n); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if n > m.mostRow() {
+			large[id] = n
+			continue
 		}
 		if size += n; size > batchBytes && len(ids) > 0 {
 			break
 		}
 		ids = append(ids, id)
 	}
-	return ids, list.Err()
+	return ids, large, list.Err()
+}
+
+// mostRow is the largest size of a row that is read.
+func (m *Mover) mostRow() int64 { return int64(m.p.PayloadLimit()) + besidePayload }
+
+// name reads the IDs and types of rows that are too large to be read whole.
+func (m *Mover) name(ctx context.Context, tx *sql.Tx, large map[int64]int64) (refused []refusal, err error) {
+	if len(large) == 0 {
+		return nil, nil
+	}
+	list, err := tx.QueryContext(ctx, m.d.name, listed(slices.Sorted(maps.Keys(large))))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Close() }()
+	for list.Next() {
+		r := row{task: &task.Task{}}
+		if err := list.Scan(&r.id, &r.task.ID, &r.task.Type); err != nil {
+			return nil, err
+		}
+		refused = append(refused, refusal{r, fmt.Errorf("the row has %d bytes, and may have %d: the limit of a payload and 1 MiB (store the data elsewhere and pass a reference)",
+			large[r.id], m.mostRow())})
+	}
+	return refused, list.Err()
 }
 
 // decode reads the record of a task.
@@ -159,8 +196,8 @@ func (m *Mover) check(t *task.Task) (err error) {
 	open := *t
 	defer func() {
 		if v := recover(); v != nil {
-			open.Secret = m.p.Secret(open.Type, open.Secret)
-			err = handlers.Hide(&open, fmt.Errorf("the check of type %q panicked: %v", t.Type, v))
+			hidden := secret.OfPayload(open.Payload, m.p.Secret(open.Type, open.Secret))
+			err = field.Veil(hidden, fmt.Errorf("the check of type %q panicked: %v", t.Type, v))
 			m.log.Error().Err(err).Bytes("stack", debug.Stack()).Msg("the check of a payload panicked: the payload is refused")
 		}
 	}()

@@ -32,6 +32,7 @@ type Mover struct {
 	most   int  // rows of the next batch
 	failed int  // turns in a row
 	stuck  stuck
+	doubts doubts
 	told   bell
 }
 

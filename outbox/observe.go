@@ -8,7 +8,8 @@ const (
 	Duplicate = "duplicate"
 	// Refused: the task cannot be enqueued. Its row stays in the table, with the error.
 	Refused = "refused"
-	// Stuck: the database neither removes the row nor notes why its task is refused. It is passed over for a minute.
+	// Stuck: the row stays as it is, and is passed over for a minute. The database neither removes it nor notes why its task is refused,
+	// or Redis does not take its task for now.
 	Stuck = "stuck"
 )
 

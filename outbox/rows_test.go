@@ -1,11 +1,16 @@
 package outbox
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -60,6 +65,44 @@ func TestMover_survivesWhatARowMayHold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A row that is larger than any that could be moved is not read: that might take longer than a batch may, each time anew. The test is not
+// parallel, because it counts what is allocated.
+func TestMover_refusesAVeryLargeRowWithoutReadingIt(t *testing.T) {
+	const size = 32 << 20
+	for name, url := range map[string]string{"sqlite": onSQLite(t), "postgres": testpostgres.Database(t)} {
+		w := newWorld(t, url, testredis.Client(t))
+		w.add(task.New("job", nil, task.ID("large")), task.New("job", nil, task.ID("last")))
+		record := fmt.Sprintf("convert_to(repeat('x', %d), 'UTF8')", size)
+		if name == "sqlite" {
+			record = fmt.Sprintf("zeroblob(%d)", size)
+		}
+		_, err := w.db.ExecContext(t.Context(), "UPDATE onbeat_outbox SET record = "+record+" WHERE task = 'large'")
+		w.must(err)
+		m := w.mover()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w.drain(m)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > size/2 {
+			t.Errorf("%s: moving took %d bytes", name, n)
+		}
+		if w.seen.of(Moved) != 1 || w.seen.of(Refused) != 1 || w.records()["last"] == nil {
+			t.Errorf("%s: %v", name, w.seen.results)
+		}
+		events, err := w.q.Events(t.Context(), time.Time{}, 10)
+		w.must(err)
+		if len(events) != 1 || events[0].Fields["task"] != "large" || events[0].Fields["type"] != "job" {
+			t.Errorf("%s: %+v", name, events)
+		}
+		limit := w.mover(func(c *MoverConfig) {
+			c.Producer = w.producer(producer.Config{Limits: task.Limits{Payload: size}})
+		})
+		if limit.mostRow() <= size || m.mostRow() >= size {
+			t.Errorf("%s: %d and %d", name, limit.mostRow(), m.mostRow())
+		}
+	}
 }
 
 // A time that no Duration holds is a long one, and not what is left of it.

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// passFor is how long a mover passes over a row that the database neither removes nor changes.
+	// passFor is how long a mover passes over a row that the database neither removes nor changes, or that Redis does not take for now.
 	passFor = time.Minute
 	// maxStuck bounds how many such rows a mover knows of. With more of them it moves none: it is not for a row that all of them stay.
 	maxStuck = 10_000
 )
 
-var errStuck = errors.New("the database neither removes rows of the outbox nor notes why they are refused (the mover needs SELECT, UPDATE and DELETE)")
+var errStuck = errors.New("too many rows of the outbox stay (the events \"outbox stuck\" say why; the mover needs SELECT, UPDATE and DELETE)")
 
 // stuck are rows that a mover passes over, by their IDs: until when.
 type stuck map[int64]time.Time
@@ -31,6 +31,38 @@ func (s stuck) passed(now time.Time) []int64 {
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// doubts are rows that failed alone for an unknown reason.
+type doubts struct {
+	moved  int           // how many batches had a row that was moved
+	series int           // how many rows failed since the last of them
+	rows   map[int64]int // by their IDs: moved, when the row failed
+}
+
+// guilty reports whether a row failed before, and others were moved since. It notes that the row fails now.
+func (d *doubts) guilty(id int64) bool {
+	d.series++
+	if before, known := d.rows[id]; known && before < d.moved {
+		delete(d.rows, id)
+		return true
+	}
+	if d.rows == nil || len(d.rows) >= maxStuck { // rows that other movers moved are never asked for again
+		d.rows = map[int64]int{}
+	}
+	d.rows[id] = d.moved
+	return false
+}
+
+// movedOn notes that rows were moved.
+func (d *doubts) movedOn(rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	d.moved, d.series = d.moved+1, 0
+	for _, r := range rows {
+		delete(d.rows, r.id)
+	}
 }
 
 // breaksConstraint reports whether the database refuses what rows hold or what is to become of them, and not the connection. The

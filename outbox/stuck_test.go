@@ -3,10 +3,13 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -141,6 +144,119 @@ func TestMover_passesOverARowThatFailsTheCommit(t *testing.T) {
 			t.Errorf("%v, %d tasks, %d rows, %v", err, len(w.records()), w.rows(), w.seen.results)
 		}
 	})
+}
+
+// failing is a Redis that answers calls of scripts with an error of its own, while it is on: all of them, or those that name a task.
+type failing struct {
+	on   bool
+	only string
+}
+
+type reply string
+
+func (s reply) Error() string { return string(s) }
+func (s reply) RedisError()   {}
+
+func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if f.on && strings.HasPrefix(cmd.Name(), "eval") && strings.Contains(fmt.Sprintf("%s", cmd.Args()), f.only) {
+			cmd.SetErr(reply("ERR upstream failure"))
+			return cmd.Err()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// behindAProxy returns a world whose Redis fails as f says.
+func behindAProxy(t *testing.T) (*world, *failing) {
+	t.Helper()
+	rdb, f := testredis.Client(t), &failing{}
+	through := redis.NewClient(rdb.Options())
+	t.Cleanup(func() { _ = through.Close() })
+	through.AddHook(f)
+	return newWorld(t, onSQLite(t), through), f
+}
+
+// An error of Redis that no table knows is not the fault of a row as long as no other row passes. All come after it, however often it fails.
+func TestMover_refusesNoRowWhileRedisFailsForAnUnknownReason(t *testing.T) {
+	t.Parallel()
+	w, f := behindAProxy(t)
+	w.add(jobs("a", 20)...)
+	m := w.mover()
+	f.on = true
+	failed := 0
+	for i := range 60 {
+		if _, err := m.turn(t.Context()); err != nil {
+			failed++
+		}
+		if i%20 == 19 {
+			m.stuck = stuck{} // as if its time was up
+		}
+	}
+	if w.seen.of(Refused) != 0 || w.seen.of(Stuck) == 0 || failed < 40 { // a turn that fails has the mover wait
+		t.Errorf("%v, %d turns failed", w.seen.results, failed)
+	}
+	f.on = false
+	w.drain(m)
+	m.stuck = stuck{}
+	w.drain(m)
+	if len(w.records()) != 20 || w.rows() != 0 || w.seen.of(Moved) != 20 || w.seen.of(Refused) != 0 {
+		t.Errorf("%d tasks, %d rows, %v", len(w.records()), w.rows(), w.seen.results)
+	}
+}
+
+// A row that fails for an unknown reason while others pass is refused at its second turn. It holds up no other.
+func TestMover_refusesARowThatFailsAgainWhileOthersPass(t *testing.T) {
+	t.Parallel()
+	w, f := behindAProxy(t)
+	f.on, f.only = true, "poison"
+	w.add(append(jobs("a", 3), append(jobs("poison", 1), jobs("b", 3)...)...)...)
+	m := w.mover()
+	for range 20 { // each failure halves the batch
+		if _, err := m.turn(t.Context()); err == nil && w.seen.of(Moved) == 6 {
+			break
+		}
+	}
+	if w.seen.of(Moved) != 6 || w.seen.of(Stuck) != 1 || w.seen.of(Refused) != 0 || w.told("outbox stuck") != 1 {
+		t.Errorf("at first: %v", w.seen.results)
+	}
+	m.stuck = stuck{}
+	w.drain(m)
+	if s, err := Look(t.Context(), w.at, w.ns); err != nil || s.Refused != 1 || s.Waiting != 0 || !strings.Contains(s.Why, "upstream") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A limit that passes refuses no row: rows that need a new lane wait, others go on.
+func TestMover_waitsForALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, onSQLite(t), testredis.Client(t))
+	w.add(task.New("known", nil, task.ID("first")))
+	m := w.mover()
+	w.drain(m)
+	lanes := map[string]any{}
+	for i := range 2000 {
+		lanes[fmt.Sprintf("full%d|normal|x", i)] = 1
+	}
+	w.must(w.rdb.HSet(t.Context(), w.keys.Lanes, lanes).Err())
+	w.add(task.New("job", nil, task.ID("paid")), task.New("known", nil, task.ID("last")))
+	w.drain(m)
+	if w.seen.of(Moved) != 2 || w.seen.of(Stuck) != 1 || w.seen.of(Refused) != 0 || w.told("outbox stuck") != 1 {
+		t.Errorf("%v", w.seen.results)
+	}
+	for lane := range lanes {
+		w.must(w.rdb.HDel(t.Context(), w.keys.Lanes, lane).Err())
+	}
+	m.stuck = stuck{} // as if its time was up
+	w.drain(m)
+	if w.records()["paid"] == nil || w.rows() != 0 {
+		t.Errorf("%d tasks, %d rows, %v", len(w.records()), w.rows(), w.seen.results)
+	}
 }
 
 // Without the right to remove rows, tasks come all the same, each once, up to a bound.

@@ -6,6 +6,8 @@ import (
 	_ "embed" // for the statements that make the table
 	"fmt"
 	"time"
+
+	"github.com/onbeat/onbeat/task"
 )
 
 // dialect is what differs between the databases. Lists of rows are passed as JSON, which both read.
@@ -21,6 +23,7 @@ type dialect struct {
 	adopt  string // gives the first rows of no namespace one
 	lock   string // the first rows of a namespace without those listed, and their sizes
 	read   string
+	name   string // of rows, their tasks and types, unless these are long
 	remove string
 	refuse string
 
@@ -45,6 +48,11 @@ const waiting = "FROM onbeat_outbox WHERE namespace = $1 AND refused IS NULL"
 var counting = fmt.Sprintf("SELECT (SELECT count(*) FROM (SELECT 1 %s LIMIT %d) own), (SELECT count(*) FROM (SELECT 1 %s LIMIT %d) free)",
 	waiting, countUpTo, "FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL", countUpTo)
 
+// short is a column of a statement that is empty if it holds more than a name may have.
+func short(column, length string) string {
+	return fmt.Sprintf("CASE WHEN %s(%s) <= %d THEN %s ELSE '' END", length, column, 4*task.MaxIDLen, column)
+}
+
 // These statements do not wait for other movers: they pass over rows that another mover has locked, and every wait for the
 // database ends within 20 s. A mover that freezes with rows locked loses its session after the time for which Redis accepts its call.
 var postgres = dialect{
@@ -59,12 +67,14 @@ var postgres = dialect{
 	why: "SELECT coalesce(error, '') FROM onbeat_outbox WHERE namespace IN ($1, '') AND refused IS NOT NULL ORDER BY refused DESC LIMIT 1",
 	adopt: `UPDATE onbeat_outbox SET namespace = $1 WHERE id IN
 		(SELECT id FROM onbeat_outbox WHERE namespace = '' AND refused IS NULL ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)`,
-	lock: "SELECT id, octet_length(record) + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting +
+	lock: "SELECT id, octet_length(record)::bigint + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting +
 		" AND id NOT IN (SELECT v::bigint FROM json_array_elements_text($3::json) v) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
 	read: `SELECT id, task, record, mark,
 		greatest(0, least(delay_ms, ceil(delay_ms - CASE WHEN isfinite(added) THEN extract(epoch FROM clock_timestamp() - added) * 1000 ELSE 0 END)))::bigint,
 		unique_key, unique_ms
 		FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v) ORDER BY id`,
+	name: fmt.Sprintf("SELECT id, %s, %s FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v) ORDER BY id",
+		short("task", "octet_length"), short("type", "octet_length")),
 	remove: "DELETE FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v)",
 	refuse: "UPDATE onbeat_outbox SET refused = clock_timestamp(), error = $2 WHERE id = $1",
 	within: 20 * time.Second, options: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
@@ -87,6 +97,8 @@ var sqlite = dialect{
 	read: `SELECT id, task, record, mark, CAST(max(0, min(delay_ms, delay_ms + 1 - (` + sqliteNow + ` - added))) AS INTEGER), unique_key,
 		CAST(unique_ms AS INTEGER)
 		FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id`,
+	name: fmt.Sprintf("SELECT id, %s, %s FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id",
+		short("task", "length"), short("type", "length")),
 	remove: "DELETE FROM onbeat_outbox WHERE id IN (SELECT value FROM json_each($1))",
 	refuse: "UPDATE onbeat_outbox SET refused = " + sqliteNow + ", error = $2 WHERE id = $1",
 	within: 4 * time.Second,

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,6 +202,9 @@ func (p *Producer) Check(t *task.Task) error {
 	}
 	return nil
 }
+
+// PayloadLimit is the largest payload that Check takes, in bytes.
+func (p *Producer) PayloadLimit() int { return cmp.Or(p.cfg.Limits.Payload, task.DefaultPayloadLimit) }
 
 // CheckNew refuses a task that a caller may not add: Check, and the names that are reserved for the dispatcher.
 func (p *Producer) CheckNew(t *task.Task) error {
