@@ -146,7 +146,7 @@ func TestMover_passesOverARowThatFailsTheCommit(t *testing.T) {
 	})
 }
 
-// failing is a Redis that answers calls of scripts with an error of its own, while it is on: all of them, or those that name a task.
+// failing is a Redis that answers calls of scripts with an error of its own, while it is on: all of them, or those whose arguments have a text.
 type failing struct {
 	on   bool
 	only string
@@ -214,8 +214,8 @@ func TestMover_refusesNoRowWhileRedisFailsForAnUnknownReason(t *testing.T) {
 func TestMover_refusesARowThatFailsAgainWhileOthersPass(t *testing.T) {
 	t.Parallel()
 	w, f := behindAProxy(t)
-	f.on, f.only = true, "poison"
-	w.add(append(jobs("a", 3), append(jobs("poison", 1), jobs("b", 3)...)...)...)
+	f.on, f.only = true, "|poison" // its lane
+	w.add(append(jobs("a", 3), append(jobs("b", 3), task.New("poison", nil, task.ID("poison")))...)...)
 	m := w.mover()
 	for range 20 { // each failure halves the batch
 		if _, err := m.turn(t.Context()); err == nil && w.seen.of(Moved) == 6 {
