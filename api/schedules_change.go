@@ -178,7 +178,7 @@ func (s *Server) restoreSchedule(ctx context.Context, in *named) (*tagged[admin.
 	if err := readNothing(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.mayRun(ctx, in.Name); err != nil { // it also finds what was deleted
+	if err := s.mayRestore(ctx, in.Name); err != nil {
 		return nil, err
 	}
 	back, err := s.admin.Schedules.Restore(ctx, in.Name)
@@ -267,6 +267,21 @@ func (s *Server) mayRun(ctx context.Context, name string) error {
 		return err
 	}
 	return mayEnqueue(&who, d.Queue, d.Task)
+}
+
+// mayRestore refuses to restore a schedule of a task that the token may not enqueue.
+func (s *Server) mayRestore(ctx context.Context, name string) error {
+	who := identityOf(ctx)
+	if len(who.Queues)+len(who.Types) == 0 {
+		return nil
+	}
+	gone, err := s.admin.Schedules.Deleted(ctx)
+	for i := range gone.Items {
+		if d := &gone.Items[i]; d.Name == name {
+			return mayEnqueue(&who, d.Queue, d.Task)
+		}
+	}
+	return err // Restore says that there is none
 }
 
 // mayRevert refuses a revision of a task that the token may not enqueue. What a revision says never changes; of one that is not there

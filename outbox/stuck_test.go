@@ -218,13 +218,15 @@ func TestMover_refusesARowThatFailsAgainWhileOthersPass(t *testing.T) {
 	w.add(append(jobs("a", 3), append(jobs("b", 3), task.New("poison", nil, task.ID("poison")))...)...)
 	m := w.mover()
 	for range 20 { // each failure halves the batch
-		if _, err := m.turn(t.Context()); err == nil && w.seen.of(Moved) == 6 {
+		if _, err := m.turn(t.Context()); err == nil && w.seen.of(Moved) == 6 && w.seen.of(Stuck) == 1 {
 			break
 		}
 	}
 	if w.seen.of(Moved) != 6 || w.seen.of(Stuck) != 1 || w.seen.of(Refused) != 0 || w.told("outbox stuck") != 1 {
 		t.Errorf("at first: %v", w.seen.results)
 	}
+	w.add(jobs("c", 1)...)
+	w.drain(m)
 	m.stuck = stuck{}
 	w.drain(m)
 	if s, err := Look(t.Context(), w.at, w.ns); err != nil || s.Refused != 1 || s.Waiting != 0 || !strings.Contains(s.Why, "upstream") {
