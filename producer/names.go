@@ -24,19 +24,33 @@ func checkType(typ string) error {
 // errNilTask refuses a nil task, which is a bug in the caller's program.
 var errNilTask = &task.FieldError{Field: "task", Reason: "is nil", Hint: "make one with task.New"}
 
+// isSlot reports whether a name is the ID of a slot, or of a slot that is backfilled.
+func isSlot(name string) bool {
+	_, _, slot := task.ParseSlotID(strings.TrimSuffix(name, backfillMark))
+	return slot
+}
+
 // CheckNames refuses a caller's task that is nil or has a name that is reserved for the dispatcher.
 func CheckNames(t *task.Task) error {
 	if t == nil {
 		return errNilTask
 	}
-	switch _, _, slot := task.ParseSlotID(strings.TrimSuffix(t.ID, backfillMark)); {
-	case slot:
+	switch {
+	case isSlot(t.ID):
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
 		}
 	case strings.HasPrefix(t.ID, task.Own): // anybody can foretell those of messages
 		return &task.FieldError{
 			Field: "id", Value: t.ID, Reason: "IDs that begin with " + task.Own + " are reserved", Hint: "begin it with something else",
+		}
+	case isSlot(t.UniqueKey): // a backfill takes the ID of each of its slots as a unique key
+		return &task.FieldError{
+			Field: "unique", Value: t.UniqueKey, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives keys like name@number to slots: use another character than @",
+		}
+	case strings.HasPrefix(t.UniqueKey, task.Own):
+		return &task.FieldError{
+			Field: "unique", Value: t.UniqueKey, Reason: "unique keys that begin with " + task.Own + " are reserved", Hint: "begin it with something else",
 		}
 	case strings.HasPrefix(t.Key, scheduleKey):
 		return &task.FieldError{

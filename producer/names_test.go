@@ -15,13 +15,16 @@ func TestEnqueue_refusesNamesOfTheDispatcher(t *testing.T) {
 	w := newWorld(t, testredis.Client(t))
 	p := w.p
 	for what, tk := range map[string]*task.Task{
-		"a slot":     task.New("job", nil, task.ID("nightly@1795338400000")),
-		"a backfill": task.New("job", nil, task.ID("nightly@1795338400000+backfill")),
-		"a key":      task.New("job", nil, task.Key("schedule:nightly", 1)),
-		"a schedule": {Type: "job", Schedule: "nightly"},
-		"a slot's":   {Type: "job", Slot: time.UnixMilli(1)},
-		"a message":  task.New("onbeat.notify", nil),
-		"its ID":     task.New("job", nil, task.ID("onbeat.notify:ops:dead:60000:1795338400000")),
+		"a slot":               task.New("job", nil, task.ID("nightly@1795338400000")),
+		"a backfill":           task.New("job", nil, task.ID("nightly@1795338400000+backfill")),
+		"its unique key":       task.New("job", nil, task.Unique("nightly@1795338400000+backfill", time.Hour)),
+		"a slot's unique key":  task.New("job", nil, task.Unique("nightly@1795338400000", time.Hour)),
+		"the dispatcher's own": task.New("job", nil, task.Unique("onbeat.x", time.Hour)),
+		"a key":                task.New("job", nil, task.Key("schedule:nightly", 1)),
+		"a schedule":           {Type: "job", Schedule: "nightly"},
+		"a slot's":             {Type: "job", Slot: time.UnixMilli(1)},
+		"a message":            task.New("onbeat.notify", nil),
+		"its ID":               task.New("job", nil, task.ID("onbeat.notify:ops:dead:60000:1795338400000")),
 	} {
 		var field *task.FieldError
 		if _, err := p.Enqueue(t.Context(), tk); !errors.Is(err, task.ErrInvalid) || !errors.As(err, &field) {
@@ -31,7 +34,7 @@ func TestEnqueue_refusesNamesOfTheDispatcher(t *testing.T) {
 			t.Errorf("%s, of two: %v", what, err)
 		}
 	}
-	if _, err := p.Enqueue(t.Context(), task.New("job", nil, task.ID("someone@example.com"), task.Key("schedules", 1))); err != nil {
+	if _, err := p.Enqueue(t.Context(), task.New("job", nil, task.ID("someone@example.com"), task.Unique("someone@example.com", time.Minute), task.Key("schedules", 1))); err != nil {
 		t.Errorf("an ID that is no slot: %v", err)
 	}
 }
