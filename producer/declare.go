@@ -2,7 +2,6 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,15 +53,15 @@ func (t *term) declare(ctx context.Context, inv *inventory) error {
 		}
 	}
 	t.log.Info().Int("schedules", len(changes)).Msg("declared schedules")
-	t.tellRetired(changes)
 	return nil
 }
 
 // tellRetired warns of the schedules that the release no longer declares: one left out by mistake would end in silence.
-func (t *term) tellRetired(changes []queue.Change) {
+// Moved are the changes that were not made.
+func (t *term) tellRetired(changes []queue.Change, moved []int) {
 	var names []string
 	for i := range changes {
-		if changes[i].Retire {
+		if changes[i].Retire && !slices.Contains(moved, i) {
 			names = append(names, changes[i].Name)
 		}
 	}
@@ -149,6 +148,7 @@ func (t *term) declarePart(ctx context.Context, want map[string]*Schedule, part 
 		if err != nil {
 			return err
 		}
+		t.tellRetired(changes, moved) // at once: what comes behind may fail
 		if len(moved) == 0 {
 			break
 		}
@@ -204,9 +204,11 @@ func (t *term) compare(declared []*Schedule, stored map[string]queue.Stored, ret
 			st.Seal = t.q.Seal()
 		}
 		c, err := replace(st, s, *head, now)
-		if errors.Is(err, task.ErrNoKey) {
-			t.log.Error().Err(err).Msg("cannot declare a schedule: leaving it as it is")
-			continue
+		if c != nil || err != nil { // only a person writes over what cannot be read
+			if why := closed(st); why != nil {
+				t.log.Error().Err(why).Msg("cannot declare a schedule: leaving it as it is")
+				continue
+			}
 		}
 		if r, ok := retired[s.Name]; ok && err == nil {
 			c, err = comeBack(r, c, s, now)

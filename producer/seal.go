@@ -52,6 +52,15 @@ func (d *definition) checkOpens(keys *seal.Keys) error {
 	return fmt.Errorf("schedule %q: %w: key %q", d.Name, task.ErrNoKey, d.sealed.Key)
 }
 
+// closed says why a stored definition does not open here: its key is not here, or another one is under its ID. It is nil if it opens.
+func closed(st queue.Stored) error {
+	d, err := readDefinition(st)
+	if err != nil || d.sealed == nil {
+		return nil
+	}
+	return fmt.Errorf("schedule %q: %s", st.Name, d.Unopened())
+}
+
 // reseal returns the change that stores a definition as the keys seal today, or nil if it is stored so. Nothing else changes.
 func reseal(st queue.Stored) *queue.Change {
 	if st.Seal == nil || st.Half() || st.Absent() {
