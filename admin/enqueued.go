@@ -43,18 +43,36 @@ type RefusedJSON struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
+// Err returns the reason as an error, or nil if nothing was refused.
+func (r *RefusedJSON) Err() error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Field == "":
+		return errors.New(r.Reason)
+	}
+	return &task.FieldError{Field: r.Field, Value: r.Value, Reason: r.Reason, Hint: r.Hint}
+}
+
+// refusedBy writes a reason down; nil if nothing was refused.
+func refusedBy(err error) *RefusedJSON {
+	var bad *task.FieldError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+		return &RefusedJSON{bad.Field, bad.Value, bad.Reason, bad.Hint}
+	}
+	return &RefusedJSON{Reason: err.Error()}
+}
+
 // MarshalJSON writes an [EnqueuedJSON].
 func (e Enqueued) MarshalJSON() ([]byte, error) {
 	out := EnqueuedJSON{ID: e.ID, Added: e.Added()}
-	var bad *task.FieldError
-	switch there := e.There(); {
-	case e.Err == nil:
-	case there != nil:
+	if there := e.There(); there != nil {
 		out.Taken = there.By
-	case errors.As(e.Err, &bad):
-		out.Refused = &RefusedJSON{bad.Field, bad.Value, bad.Reason, bad.Hint}
-	default:
-		out.Refused = &RefusedJSON{Reason: e.Err.Error()}
+	} else {
+		out.Refused = refusedBy(e.Err)
 	}
 	return json.Marshal(out)
 }
@@ -72,10 +90,8 @@ func (e *Enqueued) UnmarshalJSON(data []byte) error {
 		e.Err = &task.Refused{By: in.Taken, ID: in.ID}
 	case r == nil:
 		e.Err = errors.New("not added, and the answer does not say why")
-	case r.Field == "":
-		e.Err = errors.New(r.Reason)
 	default:
-		e.Err = &task.FieldError{Field: r.Field, Value: r.Value, Reason: r.Reason, Hint: r.Hint}
+		e.Err = r.Err()
 	}
 	return nil
 }

@@ -85,7 +85,10 @@ type Plan struct {
 type Backfilled struct {
 	Name  string `json:"name"`
 	Slots int    `json:"slots"` // how many slots the time has
-	Added int    `json:"added"` // how many were added; an earlier backfill has added the others
+	Added int    `json:"added"` // how many were added; an earlier backfill has added those that were neither added nor refused
+	// Refused is how many Redis refused, such as for the limit of lanes, and Why says why it refused the first.
+	Refused int          `json:"refused,omitempty" doc:"How many Redis refused: they do not run."`
+	Why     *RefusedJSON `json:"why,omitempty" doc:"Why the first of these was refused."`
 	// DryRun says that they were only counted: Added is how many would be added.
 	DryRun bool `json:"dry_run,omitempty"`
 }
@@ -262,7 +265,7 @@ func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
 	got, err := s.s.Backfill(ctx, name, b)
-	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added, DryRun: b.DryRun}, err
+	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added, Refused: got.Refused, Why: refusedBy(got.Why), DryRun: b.DryRun}, err
 }
 
 func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {

@@ -70,7 +70,8 @@ type tasks struct {
 func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error) {
 	if len(list) == 1 { // concurrent calls share round trips
 		id, err := t.p.Enqueue(ctx, list[0])
-		if err != nil && !errors.Is(err, task.ErrDuplicate) {
+		refused := errors.Is(err, task.ErrDuplicate) || errors.Is(err, task.ErrInvalid) && !errors.As(err, new(*producer.BatchError))
+		if err != nil && !refused {
 			return nil, err
 		}
 		return []Enqueued{{id, err}}, nil

@@ -163,7 +163,7 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte
 	}
 	done, err := s.admin.Tasks.Enqueue(ctx, list)
 	if err != nil {
-		if p, known := problemOf(err); known {
+		if p, known := problemOf(err); known && len(list) > 1 {
 			p.Detail += fmt.Sprintf("; %d of the %d tasks before that are answered for: with an id or a unique key each, the batch can be sent again", len(done), len(list))
 			return nil, p
 		}

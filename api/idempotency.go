@@ -110,7 +110,7 @@ func answerOnce(claim admin.AnswerClaim, id string, next http.Handler, w http.Re
 		defer cancel()
 		_ = claim.Settle(ctx, k.answer()) // if it fails, the claim ends by itself
 	}()
-	ctx := context.WithValue(r.Context(), derivedKey{}, seed{hashOf(id, identityOf(r.Context()).salt)})
+	ctx := context.WithValue(r.Context(), derivedKey{}, seed{hashOf(id, identityOf(r.Context()).salt), &k.passing})
 	next.ServeHTTP(k, r.WithContext(ctx))
 	k.done = true
 }
@@ -122,6 +122,8 @@ type keep struct {
 	status int
 	body   bytes.Buffer
 	done   bool
+	// passing says that something was refused for a reason that may pass, such as the limit of lanes.
+	passing bool
 }
 
 // Unwrap lets a handler reach the connection.
@@ -153,9 +155,10 @@ type kept struct {
 	Header map[string]string `json:"header,omitempty"`
 }
 
-// answer returns what to keep, or nothing: what failed may be tried again, and what is too large is worked on again.
+// answer returns what to keep, or nothing: what failed, or was refused in part, may be tried again, and what is too large is worked on
+// again.
 func (k *keep) answer() []byte {
-	if !k.done || k.status < 200 || k.status > 299 {
+	if !k.done || k.passing || k.status < 200 || k.status > 299 {
 		return nil
 	}
 	head := kept{Status: k.status, Role: k.role, Header: map[string]string{}}
@@ -195,7 +198,17 @@ type derivedKey struct{}
 
 // seed is what the IDs of the tasks of one request come from. The token is in it: whoever guesses the key of another sender cannot
 // take the IDs first, so that the tasks of that sender would count as added.
-type seed struct{ id string }
+type seed struct {
+	id      string
+	passing *bool // see keep
+}
+
+// refusedForNow lets the answer of a request not be kept: what Redis refused may be sent again with the same key.
+func refusedForNow(ctx context.Context) {
+	if s, ok := ctx.Value(derivedKey{}).(seed); ok {
+		*s.passing = true
+	}
+}
 
 // taskID returns the ID of the task at an index of a request. It looks like any other.
 func (s seed) taskID(i int) string {
@@ -226,6 +239,9 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	for i := range done {
 		if i < len(list) && named[i] && done[i].There() != nil && done[i].ID == list[i].ID { // it holds its ID, or its unique key, itself
 			done[i].Err = nil
+		}
+		if done[i].Err != nil && done[i].There() == nil {
+			refusedForNow(ctx)
 		}
 	}
 	return done, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -96,7 +97,7 @@ func TestIdempotency_nobodyElseTakesTheIDsOfAKey(t *testing.T) {
 		return []Token{{Name: "shop", Role: Operator, Secret: "secret-of-the-shop"}, {Name: "mean", Role: Operator, Secret: "secret-of-another"}}
 	}})
 	guessed := hashOf("shop", "/v1/tasks", "order-1")
-	for _, id := range []string{seed{guessed}.taskID(0), seed{hashOf(guessed, "")}.taskID(0), seed{hashOf(guessed, hashOf("salt", "secret-of-another"))}.taskID(0)} {
+	for _, id := range []string{seed{id: guessed}.taskID(0), seed{id: hashOf(guessed, "")}.taskID(0), seed{id: hashOf(guessed, hashOf("salt", "secret-of-another"))}.taskID(0)} {
 		if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"other","id":"`+id+`"}`, "Authorization", "Bearer secret-of-another"); code != 201 {
 			t.Fatalf("%d %s", code, text)
 		}
@@ -158,7 +159,7 @@ func (n *noted) Enqueue(_ context.Context, list []*task.Task) ([]admin.Enqueued,
 // What has its ID from a key is not kept for a day, as what the sender names, unless its answer may be too large to be kept.
 func TestIdempotency_keepsTasksOnlyForALostTry(t *testing.T) {
 	t.Parallel()
-	ctx := context.WithValue(t.Context(), derivedKey{}, seed{"id"})
+	ctx := context.WithValue(t.Context(), derivedKey{}, seed{passing: new(bool), id: "id"})
 	for n, want := range map[int]time.Duration{1: retryTime, mostAnswered: retryTime, mostAnswered + 1: 0} {
 		list := make([]*task.Task, n)
 		for i := range list {
@@ -168,5 +169,40 @@ func TestIdempotency_keepsTasksOnlyForALostTry(t *testing.T) {
 		if _, err := (derived{x}).Enqueue(ctx, list); err != nil || x.list[0].Keep != want {
 			t.Errorf("of %d tasks the first is kept for %s, %v", n, x.list[0].Keep, err)
 		}
+	}
+}
+
+// What Redis refused for now is not remembered: sent again with the key, it is added, and what was added is not added twice.
+func TestIdempotency_forgetsARefusalThatPasses(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`) // its lane is there
+	keys := s.redis.Client.Keys(t.Context(), "*:lanes").Val()
+	if len(keys) != 1 {
+		t.Fatal(keys)
+	}
+	lanes := map[string]any{}
+	for i := range queue.MostLanes {
+		lanes["full"+strconv.Itoa(i)+"|normal|x"] = 1
+	}
+	s.redis.Client.HSet(t.Context(), keys[0], lanes)
+	bodies := []string{`{"tasks":[{"type":"job"},{"type":"other"}]}`, `{"tasks":[{"type":"other"}]}`}
+	for i, body := range bodies {
+		code, _, text := s.call(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", strconv.Itoa(i))
+		if code != 200 || strings.Count(text, `"refused":`) != 1 || strings.Count(text, `"added":true`) != 1-i {
+			t.Errorf("refused: %d %s", code, text)
+		}
+	}
+	for lane := range lanes {
+		s.redis.Client.HDel(t.Context(), keys[0], lane)
+	}
+	for i, body := range bodies {
+		code, head, text := s.call(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", strconv.Itoa(i))
+		if code != 200 || head.Get(replayedHeader) != "" || strings.Count(text, `"added":true`) != 2-i {
+			t.Errorf("sent again: %d %s", code, text)
+		}
+	}
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":4`) {
+		t.Errorf("not four tasks: %s", text)
 	}
 }

@@ -337,5 +337,8 @@ func (s *Server) backfillSchedule(ctx context.Context, in *named) (*reply[admin.
 		return nil, err
 	}
 	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again, DryRun: b.DryRun})
+	if got.Refused > 0 {
+		refusedForNow(ctx)
+	}
 	return &reply[admin.Backfilled]{got}, located(err, "")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 )
 
@@ -89,22 +90,31 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)
 	}
-	if a.JSON {
-		return a.printJSON(got)
-	}
-	if c.Dry {
+	switch {
+	case a.JSON:
+		err = a.printJSON(got)
+	case c.Dry:
 		a.printf("would add %d of %d slots", got.Added, got.Slots)
-		return nil
+	default:
+		c.told(a, &got)
 	}
+	if err == nil && got.Refused > 0 {
+		err = fmt.Errorf("%s refused, and will not run: %s", wording.Count(int64(got.Refused), "slot was", "slots were"), got.Why.Err().Error())
+	}
+	return err
+}
+
+// told prints what became of the slots that were not refused.
+func (c *schedulesBackfillCmd) told(a *app, got *admin.Backfilled) {
 	a.printf("added %d of %d slots", got.Added, got.Slots)
-	if left := got.Slots - got.Added; left > 0 {
-		if c.Again {
-			a.printf("%d of an earlier backfill wait or run now", left)
-		} else {
-			a.printf("an earlier backfill added %d; to run those again, pass --again", left)
-		}
+	left := got.Slots - got.Added - got.Refused
+	switch {
+	case left == 0:
+	case c.Again:
+		a.printf("%d of an earlier backfill wait or run now", left)
+	default:
+		a.printf("an earlier backfill added %d; to run those again, pass --again", left)
 	}
-	return nil
 }
 
 // actor returns the name of the command's user for events: user@host.
