@@ -36,9 +36,6 @@ func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueue
 			return nil, &producer.BatchError{Index: i, Of: len(list), Err: err}
 		}
 	}
-	if len(list) == 1 {
-		return t.one(ctx, list[0], specs[0])
-	}
 	out := make([]admin.Enqueued, 0, len(list))
 	for len(out) < len(list) {
 		at := len(out)
@@ -87,20 +84,6 @@ func name(t *task.Task, e *admin.Enqueued) {
 	if t.ID == "" {
 		t.ID = e.ID
 	}
-}
-
-func (t *tasks) one(ctx context.Context, x *task.Task, spec json.RawMessage) ([]admin.Enqueued, error) {
-	var e admin.Enqueued
-	err := t.c.post(ctx, "/tasks", spec, &e)
-	var taken *task.Refused
-	if errors.As(err, &taken) {
-		e, err = admin.Enqueued{ID: taken.ID, Err: taken}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	name(x, &e)
-	return []admin.Enqueued{e}, nil
 }
 
 // ofBatch says of a refused field, such as tasks[3].type, which task of the whole list has it.

@@ -166,6 +166,7 @@ func TestEnqueueFile_tellsOfTasksThatRedisRefuses(t *testing.T) {
 		lanes[fmt.Sprint("low/full", i, "/x")] = 1
 	}
 	s.must("enqueue", "echo", "--id", "there") // its lane exists
+	s.must("schedules", "apply", s.file("s.yaml", "- {name: a, every: 1h, start: aligned, task: mine.own}"))
 	keys := queue.Partition{Namespace: s.ns}.Keys()
 	if err := s.rdb.HSet(t.Context(), keys.Lanes, lanes).Err(); err != nil {
 		t.Fatal(err)
@@ -182,6 +183,17 @@ func TestEnqueueFile_tellsOfTasksThatRedisRefuses(t *testing.T) {
 				strings.Count(r.err, "2,000 lanes") != 2 || !strings.Contains(r.err, ".jsonl:3:") || !strings.Contains(r.err, ".jsonl:4:") {
 				t.Errorf("%+v", r)
 			}
+		}
+		one := s.file("one.jsonl", `{"type":"other"}`)
+		if r := runWith(t.Context(), env, "", "enqueue", "--file", one, "--skip-bad"); r.code != exitFailed || r.out != "enqueued 0, 0 already there, 1 bad\n" {
+			t.Errorf("a file of one line: %+v", r)
+		}
+		if r := runWith(t.Context(), env, "", "schedules", "backfill", "a", "--from", "3h"); r.code != exitFailed || !strings.HasPrefix(r.out, "added 0 of 3 slots\n") ||
+			!strings.Contains(r.err, "2,000 lanes") || strings.Contains(r.out, "earlier") {
+			t.Errorf("a backfill: %+v", r)
+		}
+		if r := runWith(t.Context(), env, "", "schedules", "backfill", "a", "--from", "3h", "--json"); r.code != exitFailed || !strings.Contains(r.out, `"refused": 3`) {
+			t.Errorf("a backfill in JSON: %+v", r)
 		}
 		if r := runWith(t.Context(), env, "", "enqueue", "other"); r.code != exitAsked || r.out != "" || !strings.Contains(r.err, "2,000 lanes") {
 			t.Errorf("%+v", r)
