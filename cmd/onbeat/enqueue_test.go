@@ -192,7 +192,7 @@ func TestEnqueueFile_tellsOfTasksThatRedisRefuses(t *testing.T) {
 			!strings.Contains(r.err, "2,000 lanes") || strings.Contains(r.out, "earlier") {
 			t.Errorf("a backfill: %+v", r)
 		}
-		if r := runWith(t.Context(), env, "", "schedules", "backfill", "a", "--from", "3h", "--json"); r.code != exitFailed || !strings.Contains(r.out, `"refused": 3`) {
+		if r := runWith(t.Context(), env, "", "schedules", "backfill", "a", "--from", "3h", "--json"); r.code != exitFailed || !strings.Contains(r.out, `"refused":3`) {
 			t.Errorf("a backfill in JSON: %+v", r)
 		}
 		if r := runWith(t.Context(), env, "", "enqueue", "other"); r.code != exitAsked || r.out != "" || !strings.Contains(r.err, "2,000 lanes") {
