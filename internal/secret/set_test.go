@@ -45,7 +45,7 @@ func TestHide_isLinear(t *testing.T) {
 	list := named(map[string]string{"A": strings.Repeat("a", 100_000) + "b"})
 	begin := time.Now()
 	list.Hide(strings.Repeat("a", 300_000))
-	if d := time.Since(begin); d > 5*time.Second {
+	if d := time.Since(begin); d > 30*time.Second { // a square of these lengths takes minutes
 		t.Errorf("took %v", d)
 	}
 }
