@@ -94,7 +94,7 @@ func TestUnready_whileItDrains(t *testing.T) {
 	if err := a.Drain(t.Context(), list.Items[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool {
+	testredis.Eventually(t, 30*time.Second, func() bool {
 		err := d.Unready()
 		return err != nil && strings.HasPrefix(err.Error(), "draining")
 	}, "it drains")

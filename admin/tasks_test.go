@@ -21,7 +21,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // dispatcher returns one whose tasks of type "bad" fail for good, and of type "long" run until they are cancelled.
 func dispatcher(t *testing.T, rdb *redis.Client) *onbeat.Dispatcher {

@@ -53,7 +53,7 @@ func TestStream_aSenderLeavesTurnsToOthers(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.catch.free == mostCatchingUp && len(s.catch.taken) == 0 }, "the turns are not given back")
+	testredis.Eventually(t, 30*time.Second, func() bool { return s.catch.free == mostCatchingUp && len(s.catch.taken) == 0 }, "the turns are not given back")
 }
 
 func TestPlaces_whoWaitsIsWoken(t *testing.T) {

@@ -51,7 +51,7 @@ func TestHTTP_closesIdleConnections(t *testing.T) {
 	t.Parallel()
 	s := watch(t, 0)
 	run(t, newHTTP(t, handlers.HTTPConfig{IdleTimeout: 20 * time.Millisecond}), 0, payload("url", s.URL))
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.ended.Load() == 1 }, "the idle connection stays open")
+	testredis.Eventually(t, 30*time.Second, func() bool { return s.ended.Load() == 1 }, "the idle connection stays open")
 }
 
 // A request that may be sent only once does not go over a connection that was idle for long, which the server may be closing.
@@ -63,7 +63,7 @@ func TestHTTP_sendsWhatMayBeSentOnceOverFreshConnections(t *testing.T) {
 		run(t, h, 1, payload("url", s.URL)) // these share one, as they follow one another
 	}
 	made := s.made.Load() // two, on a machine that is not busy
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.ended.Load() == made-1 }, "the idle connection of a POST that has one attempt stays open")
+	testredis.Eventually(t, 30*time.Second, func() bool { return s.ended.Load() == made-1 }, "the idle connection of a POST that has one attempt stays open")
 	run(t, h, 1, payload("url", s.URL, "method", "GET")) // may be sent again, as any GET
 	run(t, h, 1, payload("url", s.URL, "headers", map[string]string{"Idempotency-Key": "x"}))
 	run(t, h, 10, payload("url", s.URL))
@@ -107,7 +107,7 @@ func TestHTTP_keepsTheConnectionsOfABurst(t *testing.T) {
 		wg.Wait()
 	}
 	burst()
-	testredis.Eventually(t, 10*time.Second, func() bool { n := s.made.Load(); burst(); return s.made.Load() == n && n <= 2*many },
+	testredis.Eventually(t, 30*time.Second, func() bool { n := s.made.Load(); burst(); return s.made.Load() == n && n <= 2*many },
 		"each burst makes connections anew")
 	if n := s.ended.Load(); n != 0 {
 		t.Errorf("%d connections were closed", n)

@@ -43,7 +43,7 @@ func TestPromise3_aRunSurvivesTheRolloutOrIsHandedBack(t *testing.T) {
 				fmt.Fprintf(&lines, `{"type":"http","id":"long-%d","payload":%s}`+"\n", i, w.Payload("?for=4s"))
 			}
 			w.Must("enqueue", "--file", w.File("tasks.jsonl", lines.String()))
-			testredis.Eventually(t, 10*time.Second, func() bool { return w.Rec.Count() == tasks }, "the tasks do not start")
+			testredis.Eventually(t, 30*time.Second, func() bool { return w.Rec.Count() == tasks }, "the tasks do not start")
 			next := w.Serve("v2", config, "--release", "v2")
 			next.Said("leads")
 			old.Stop()

@@ -35,7 +35,7 @@ func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	before := connections()
 	n := rig.Size(40, 1000)
 	did := w.startsAndStops(n)
-	testredis.Eventually(t, 10*time.Second, func() bool { return connections() <= before }, "connections are left: %d at first", before)
+	testredis.Eventually(t, 30*time.Second, func() bool { return connections() <= before }, "connections are left: %d at first", before)
 	left := watch.Keys(t.Context(), "*").Val()
 	if len(left) > 25 {
 		t.Errorf("%d keys are left after %d rounds: %v", len(left), n, left)

@@ -114,7 +114,7 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 	}
 	without := f.release("v2").rollout(old)
 	f.goesOn(35) // past the tasks' due time
-	reported := fmt.Sprintf("no instance handles them: %d of type exec", jobs)
+	reported := fmt.Sprintf("%d of type exec", jobs)
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		_, out, _ := f.Try("doctor", "--json")
 		return contains(out, reported)

@@ -179,7 +179,7 @@ func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
 	}, "the keys do not expire")
 	_ = p.Process.Kill()
 	p.exit(10 * time.Second)
-	testredis.Eventually(t, 10*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
+	testredis.Eventually(t, 30*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
 	if _, err := expiring(t, rdb); err != nil {
 		t.Error(err)
 	}

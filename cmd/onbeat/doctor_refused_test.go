@@ -43,7 +43,7 @@ func TestDoctor_failsWhereTheDiskIsFull(t *testing.T) {
 	if err := s.rdb.BgSave(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool {
+	testredis.Eventually(t, 30*time.Second, func() bool {
 		err := s.rdb.Ping(t.Context()).Err()
 		return err != nil && strings.Contains(err.Error(), "MISCONF")
 	}, "Redis takes writes still")

@@ -28,7 +28,7 @@ func (s *shell) timesOut(says string, args ...string) {
 // wantsLeader waits until that instance leads.
 func (s *shell) wantsLeader(id string) {
 	s.Helper()
-	testredis.Eventually(s, 10*time.Second, func() bool {
+	testredis.Eventually(s, 30*time.Second, func() bool {
 		var list admin.InstanceList
 		s.json(&list, "instances")
 		lead := list.Leader()
@@ -109,7 +109,7 @@ func TestInstancesDrain(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	s.wantsLeader(one.ID())
-	testredis.Eventually(t, 10*time.Second, func() bool { return two.Unready() != nil }, "its Run returns")
+	testredis.Eventually(t, 30*time.Second, func() bool { return two.Unready() != nil }, "its Run returns")
 	var got asked
 	s.json(&got, "instances", "drain", one.ID(), "--wait")
 	if got != (asked{ID: one.ID(), Left: true}) {

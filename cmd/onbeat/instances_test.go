@@ -18,7 +18,7 @@ func TestInstances_listsAsBefore(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	s.release("v1")
-	testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "v1 leads")
+	testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "v1 leads")
 	if head := strings.Join(cells(s.must("instances", "list"), "ID"), " "); head != "ID RELEASE STATE LEADER LEASE LEFT RUNNING HOST:PID UPTIME" {
 		t.Errorf("head %q", head)
 	}
@@ -29,7 +29,7 @@ func TestInstancesPromote(t *testing.T) {
 	s := newShell(t)
 	leads := func(id string) {
 		t.Helper()
-		testredis.Eventually(t, 10*time.Second, func() bool {
+		testredis.Eventually(t, 30*time.Second, func() bool {
 			var list admin.List[admin.Instance]
 			s.json(&list, "instances")
 			for _, i := range list.Items {
@@ -65,7 +65,7 @@ func TestInstancesPause(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.release("v1")
-	testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "v1 leads")
+	testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "v1 leads")
 	if out := s.must("instances", "pause", "--for", "1m"); !strings.HasPrefix(out, "paused until 20") {
 		t.Errorf("%q", out)
 	}
@@ -86,7 +86,7 @@ func TestInstancesPause(t *testing.T) {
 	if p.Until.IsZero() {
 		t.Error("it does not say until when")
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool { return !strings.Contains(s.must("instances"), "paused") }, "the pause ends by itself")
+	testredis.Eventually(t, 30*time.Second, func() bool { return !strings.Contains(s.must("instances"), "paused") }, "the pause ends by itself")
 	for _, d := range []string{"0s", "-1s", "11m"} {
 		s.fails(2, []string{"instances", "pause", "--for=" + d}, "for", "out of range")
 	}

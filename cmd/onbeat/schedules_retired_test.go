@@ -50,7 +50,7 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 	s := newShell(t)
 	has := func(part string, args ...string) {
 		t.Helper()
-		testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.run("", args...).out, part) }, "onbeat %v says %q", args, part)
+		testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(s.run("", args...).out, part) }, "onbeat %v says %q", args, part)
 	}
 	s.release("v2", "billing")
 	has("declared by v2", "schedules", "show", "billing")
@@ -83,7 +83,7 @@ func TestSchedules_saysWhatBecomesOfAChangeOfADeclaredOne(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.release("v2", "billing")
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.run("", "schedules", "show", "billing").code == exitFine }, "it is not declared")
+	testredis.Eventually(t, 30*time.Second, func() bool { return s.run("", "schedules", "show", "billing").code == exitFine }, "it is not declared")
 	apply := func(every string) ran {
 		return s.run("", "schedules", "apply", s.file("s.yaml", "[{name: billing, every: "+every+", task: echo}, {name: mine, every: "+every+", task: echo}]\n"))
 	}

@@ -75,7 +75,7 @@ func TestSchedules_applyDryRunSaysWhoDeclaresItAgain(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.release("v2", "billing")
-	testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(s.run("", "schedules", "list").out, "billing") }, "billing is declared")
+	testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(s.run("", "schedules", "list").out, "billing") }, "billing is declared")
 	r := s.run("- {name: billing, every: 2h, task: echo}\n", "schedules", "apply", "--dry-run", "-")
 	if want := "would change billing, until the next leader of v2 declares it again\n  every: 1h → 2h\n"; r.code != 0 || r.out != want {
 		t.Errorf("%+v, want %q", r, want)

@@ -291,7 +291,7 @@ func TestServe_reloadsWhileItRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		hangups <- syscall.SIGHUP
-		testredis.Eventually(t, 10*time.Second, func() bool { return strings.Contains(log.String(), step.want) }, "%s: the log lacks %s: %s", step.text, step.want, &log)
+		testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(log.String(), step.want) }, "%s: the log lacks %s: %s", step.text, step.want, &log)
 	}
 	stop()
 	<-ended

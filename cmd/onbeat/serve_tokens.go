@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/onbeat/onbeat/api"
@@ -18,42 +20,59 @@ type tokenFault struct {
 	err  error
 }
 
-// readTokens reads each token by itself. One that cannot be read keeps the secret of old, if it has one and no other token has it by
-// now. One whose file is gone has none: it stays in the list, and nobody is its holder.
+// readTokens reads each token by itself. One that cannot be read keeps the secret of old, if it has one. Of two tokens with one secret, the
+// one has it that had it before, or else the first; the other keeps its own of old, if nobody else has that by now. A token whose file is
+// gone has none: it stays in the list, and nobody is its holder.
 func (s *secrets) readTokens(old []api.Token) (list []api.Token, faults []tokenFault) {
-	holders := map[string]string{}
+	n := len(s.cfg.Tokens)
+	had, want, errs, gone := make([]string, n), make([]string, n), make([]error, n), make([]bool, n)
+	holders := map[string]int{} // by secret
+	for i := range s.cfg.Tokens {
+		if old != nil {
+			had[i] = old[i].Secret
+		}
+		if want[i], errs[i] = s.cfg.Tokens[i].Secret(s.env); errs[i] != nil {
+			want[i] = had[i]
+			if gone[i] = isGone(&s.cfg.Tokens[i]); gone[i] {
+				want[i] = ""
+			}
+		}
+		if _, taken := holders[want[i]]; !taken || had[i] == want[i] {
+			holders[want[i]] = i
+		}
+	}
 	for i := range s.cfg.Tokens {
 		t := &s.cfg.Tokens[i]
-		own := api.Token{Name: t.Name, Role: api.Role(t.Role), Queues: t.Queues, Types: t.Types}
-		secret, err := t.Secret(s.env)
-		if other, taken := holders[secret]; err == nil && taken {
-			err = refuse("api.tokens", "", fmt.Sprintf("%s and %s have the same secret", other, t.Name), "give each token its own")
-		}
-		if err != nil {
-			f := tokenFault{t.Name, isGone(t), err}
-			if secret = ""; !f.gone && old != nil && holders[old[i].Secret] == "" {
-				secret = old[i].Secret
+		own := api.Token{Name: t.Name, Role: api.Role(t.Role), Queues: t.Queues, Types: t.Types, Secret: want[i]}
+		if holder := holders[want[i]]; want[i] != "" && holder != i {
+			errs[i] = cmp.Or(errs[i], refuse("api.tokens", "", fmt.Sprintf("%s and %s have the same secret", s.cfg.Tokens[holder].Name, t.Name), "give each token its own"))
+			if own.Secret = had[i]; own.Secret != "" {
+				if _, taken := holders[own.Secret]; taken {
+					own.Secret = ""
+				} else {
+					holders[own.Secret] = i
+				}
 			}
-			own.Trouble, own.Since = err.Error(), time.Now()
+		}
+		if errs[i] != nil {
+			own.Trouble, own.Since = errs[i].Error(), time.Now()
 			if old != nil && old[i].Trouble != "" {
 				own.Since = old[i].Since
 			}
-			faults = append(faults, f)
-		}
-		if own.Secret = secret; secret != "" {
-			holders[secret] = t.Name
+			faults = append(faults, tokenFault{t.Name, gone[i], errs[i]})
 		}
 		list = append(list, own)
 	}
 	return list, faults
 }
 
+// isGone reports whether the file of a token is gone, also because its folder is. A file that is empty is not: somebody may be writing it.
 func isGone(t *config.Token) bool {
 	if t.File == "" {
 		return false
 	}
 	_, err := os.Stat(t.File)
-	return errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // tell logs and counts the tokens that could not be read: again and again, while it is so.

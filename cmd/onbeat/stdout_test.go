@@ -68,7 +68,7 @@ func unreadPipe(t *testing.T, read int64) *os.File {
 // closed waits until the reader of a pipe has left.
 func closed(t *testing.T, w *os.File) *os.File {
 	t.Helper()
-	testredis.Eventually(t, 10*time.Second, func() bool { return unread(w, 10*time.Millisecond) }, "the pipe is still read")
+	testredis.Eventually(t, 30*time.Second, func() bool { return unread(w, 10*time.Millisecond) }, "the pipe is still read")
 	return w
 }
 

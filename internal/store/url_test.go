@@ -172,7 +172,7 @@ func TestDial_leavesNoDeadConnectionsBehind(t *testing.T) {
 		done()
 	}
 	away.Store(false)
-	testredis.Eventually(t, 10*time.Second, func() bool { return away.failed.Load() == 5 }, "the dials end")
+	testredis.Eventually(t, 30*time.Second, func() bool { return away.failed.Load() == 5 }, "the dials end")
 	time.Sleep(50 * time.Millisecond) // the pool takes them in
 	for i := range 10 {
 		if err := rdb.Ping(t.Context()).Err(); err != nil {

@@ -106,7 +106,7 @@ func TestLink_keepsConnectionsOpenAndSilentWhileItIsCut(t *testing.T) {
 	if _, err := old.hears(10 * time.Second); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a closed link: %v", err)
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool {
+	testredis.Eventually(t, 30*time.Second, func() bool {
 		c, err := net.Dial("tcp", l.addr())
 		if err == nil {
 			_ = c.Close()
