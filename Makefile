@@ -53,7 +53,8 @@ OUTSIDE := cd integration &&
 # Every test runs anew. go test vets each package as it builds it, so nothing is compiled for go vet alone.
 GOTEST := $(GO) test -count=1 -vet=all -timeout 20m
 
-# Two rows of parts run side by side: one computes while the other waits for leases, processes and pages.
+# Two rows of parts run side by side: one computes while the other waits for leases, processes and pages. The one that computes gives way,
+# because a process that has to wait too long for a core loses its lease.
 .PHONY: test
 test: ## Run the tests, with the race detector (12 minutes on 2 cores).
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
@@ -66,7 +67,7 @@ test: ## Run the tests, with the race detector (12 minutes on 2 cores).
 test-inside:
 	@code=0; set -x; \
 		($(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
-		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
+		($(TESTENV) nice -n 4 $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
 		exit $$code
 
 # The model and the simulation have a clock of their own and little that runs at once. The race detector makes them three to
@@ -77,7 +78,7 @@ VIRTUAL := ./model ./simulation ./differential
 .PHONY: test-outside
 test-outside:
 	@code=0; set -x; \
-		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
+		($(OUTSIDE) nice -n 4 $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
 		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 6 . ./internal/...) || code=1; \
 		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser) || code=1; \
 		exit $$code
