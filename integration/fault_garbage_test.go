@@ -58,7 +58,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 		}
 		w.Arrived("before-" + name)
 		w.Arrived("behind-" + name)
-		testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(name) }, "the damaged task %s is not among the dead", name)
+		testredis.Eventually(t, 2*time.Minute, func() bool { return w.dead(name) }, "the damaged task %s is not among the dead", name)
 		w.Grow(5, "the beat stopped")
 		if code, out, errs := w.Try("tasks", "show", name); code != 0 || !strings.Contains(out, "unreadable task record") || len(out)+len(errs) > 1000 {
 			t.Errorf("tasks show %s: exit %d, %.300s%.300s, want 0 and a few lines that say it is unreadable", name, code, out, errs)
@@ -70,7 +70,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 		}
 	}
 	slot := w.damageSlot(rdb, "slots", random)
-	testredis.Eventually(t, 30*time.Second, func() bool { return w.dead(slot) }, "the damaged slot is not among the dead")
+	testredis.Eventually(t, 2*time.Minute, func() bool { return w.dead(slot) }, "the damaged slot is not among the dead")
 	w.Grow(10, "the beat stopped")
 	most := mostMemory(p)
 	ended := time.Now()

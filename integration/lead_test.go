@@ -11,7 +11,7 @@ import (
 
 // A new release that crashes in a loop, each time before min_ready has gone by, never leads and never works.
 func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
-	f := newFleet(t, "consume: release\nlease: 2s\nmin_ready: 1500ms\n")
+	f := newFleet(t, "consume: release\nlease: 2s\nmin_ready: 8s\n")
 	old := f.release("v1").up(1)
 	f.goesOn(5)
 	next := f.release("v2")
