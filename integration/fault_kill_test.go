@@ -85,7 +85,8 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	}
 	added, _ := strconv.Atoi(said[1])
 	known, _ := strconv.Atoi(said[2])
-	if known != before || added+known != all || there() != all {
+	late := known - before // a call of the killed client may still have been on its way
+	if late != 0 && late != batch || added+known != all || there() != all {
 		t.Errorf("%d were there; then %s; now %d are there, want %d", before, said[0], there(), all)
 	}
 	lanes := 0

@@ -109,13 +109,13 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 	}
 	old := able("v1").up(1)
 	for i := range jobs {
-		f.Must("enqueue", "exec", "--id", fmt.Sprintf("job-%d", i), "--in", "3s",
+		f.Must("enqueue", "exec", "--id", fmt.Sprintf("job-%d", i), "--in", "8s",
 			"--payload", fmt.Sprintf(`{"command":["/bin/sh","-c","echo %d >>%s"]}`, i, effects))
 	}
 	without := f.release("v2").rollout(old)
-	f.goesOn(35) // past the tasks' due time
+	f.goesOn(90) // past the tasks' due time
 	reported := fmt.Sprintf("%d of type exec", jobs)
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, time.Minute, func() bool {
 		_, out, _ := f.Try("doctor", "--json")
 		return contains(out, reported)
 	}, "the doctor does not say: %s", reported)
