@@ -53,13 +53,14 @@ OUTSIDE := cd integration &&
 # Every test runs anew. go test vets each package as it builds it, so nothing is compiled for go vet alone.
 GOTEST := $(GO) test -count=1 -vet=all -timeout 20m
 
-# Two rows of parts run side by side: one computes while the other waits for leases, processes and pages. The one that computes gives way,
-# because a process that has to wait too long for a core loses its lease.
+# Processes that are killed and frozen come first, with nothing beside them: one that has to wait too long for a core loses its lease. Then
+# two rows of parts run side by side.
 .PHONY: test
-test: ## Run the tests, with the race detector (12 minutes on 2 cores).
+test: ## Run the tests, with the race detector (20 minutes on 2 cores).
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT)
-	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-inside test-outside || code=1; \
+	@code=0; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory test-processes || code=1; \
+		ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory -k -j2 test-inside test-outside || code=1; \
 		if [ -s $(REPORT) ]; then echo; echo "Which Redis each package ran on:"; sort -u $(REPORT); fi; \
 		exit $$code
 
@@ -67,19 +68,22 @@ test: ## Run the tests, with the race detector (12 minutes on 2 cores).
 test-inside:
 	@code=0; set -x; \
 		($(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
-		($(TESTENV) nice -n 4 $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
+		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
 		exit $$code
 
 # The model and the simulation have a clock of their own and little that runs at once. The race detector makes them three to
-# five times slower, so it looks at them in a soak. They come first: what the others are built from is compiled meanwhile.
+# five times slower, so it looks at them in a soak.
 VIRTUAL := ./model ./simulation ./differential
 
-# Those with processes that are killed and frozen wait for leases and for servers that come back, so six run at a time.
+# They wait for leases and for servers that come back, so six run at a time.
+.PHONY: test-processes
+test-processes:
+	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 6 . ./internal/...
+
 .PHONY: test-outside
 test-outside:
 	@code=0; set -x; \
-		($(OUTSIDE) nice -n 4 $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
-		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 6 . ./internal/...) || code=1; \
+		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
 		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser) || code=1; \
 		exit $$code
 

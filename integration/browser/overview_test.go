@@ -16,7 +16,7 @@ func TestOverview(t *testing.T) {
 	b := w.browse()
 	schedules := b.another()
 	b.open("/")
-	b.shows("#attention", "1 task is dead")
+	b.shows("#attention", "1 task failed for good")
 	b.shows("#figures [data-field=dead]", "1")
 	b.shows("#figures [data-field=schedules], #now [data-field=schedules]", "1")
 	schedules.open("/schedules")
