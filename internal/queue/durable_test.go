@@ -138,6 +138,13 @@ func TestDurable_strict(t *testing.T) {
 	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, task.ErrUnreplicated) || r != nil {
 		t.Errorf("it may begin %+v, %v", r, err)
 	}
+	// What it holds can be read: one that leaves must know that to hand it back.
+	if held, _, err := w.q.Claims(t.Context(), c.gen, c.id); err != nil || len(held) != 2 {
+		t.Errorf("it holds %d tasks, want a and b, %v", len(held), err)
+	}
+	if there, err := w.q.Exist(t.Context(), []string{"a", "z"}); err != nil || !there[0] || there[1] {
+		t.Errorf("a and not z: %v, %v", there, err)
+	}
 	replica.Resume()
 	testredis.Eventually(t, 20*time.Second, func() error {
 		_, err := w.q.Cycle(t.Context(), c.request(0, nil))

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	recordsScript = store.NewScript("records", source("records"))
-	existScript   = store.NewScript("exist", source("exist"))
+	recordsScript = store.NewScript("records", source("records")).Fleeting()
+	existScript   = store.NewScript("exist", source("exist")).Fleeting()
 )
 
 const (

@@ -37,8 +37,8 @@ func NewScript(name string, sources ...string) *Script {
 	return s
 }
 
-// Fleeting marks a script whose writes are repeated anyway, like those of a heartbeat: its calls do not wait for replicas,
-// whatever the [Durability].
+// Fleeting marks a script that writes nothing, or whose writes are repeated anyway, like those of a heartbeat: its calls do not wait
+// for replicas, whatever the [Durability].
 func (s *Script) Fleeting() *Script {
 	s.fleeting = true
 	return s
