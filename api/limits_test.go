@@ -172,7 +172,7 @@ func TestLimits_slowClientsHoldNoSlot(t *testing.T) {
 		}
 	}
 	for range 20 {
-		client := http.Client{Timeout: 3 * time.Second}
+		client := http.Client{Timeout: 30 * time.Second}
 		resp, err := client.Get(url + "/v1/counts")
 		if err != nil {
 			t.Fatal(err)
