@@ -85,7 +85,7 @@ func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 	t.KeyLimit, t.Secret, t.Trace, t.TraceState = s.KeyLimit, s.Secret, s.Trace, s.TraceState
 	var refused []error // what is refused is left out of the task, so that it is refused once
 	if s.MaxAttempts != nil {
-		if err := task.CheckAttempts(*s.MaxAttempts, task.DefaultMaxAttempts); err != nil {
+		if err := task.CheckAttempts(*s.MaxAttempts); err != nil {
 			refused = append(refused, err)
 		} else {
 			t.MaxAttempts = *s.MaxAttempts

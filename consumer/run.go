@@ -150,6 +150,9 @@ func (c *Consumer) output(r *run) string {
 // late says in the error of a run that the run timed out, if it did.
 func late(t *task.Task, cause, err error) error {
 	if errors.Is(cause, ErrTimeout) && !handlers.IsDead(err) {
+		if errors.Is(err, ErrTimeout) { // the handler returned the cause of its context
+			return fmt.Errorf("%w after %s", ErrTimeout, t.RunTimeout())
+		}
 		return fmt.Errorf("%w after %s: %w", ErrTimeout, t.RunTimeout(), err)
 	}
 	return err

@@ -21,8 +21,13 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	if err != nil {
 		return "", err
 	}
-	t := status.Schedule.slotTask(time.Time{})
-	t.ID = name + "!" + task.NewID(time.Now())
+	grid, err := status.Schedule.Grid(status.Anchor)
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	t := status.Schedule.slotTask(now, now.Add(grid.Gap(now)))
+	t.ID = name + "!" + task.NewID(now)
 	t.Slot, t.Overlap = time.Time{}, task.Behind
 	if payload != nil {
 		t.Payload = payload
@@ -121,7 +126,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	}
 	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
 		done++
-		batch = append(batch, status.Schedule.backfillTask(slot, now))
+		batch = append(batch, status.Schedule.backfillTask(slot, grid.Next(slot), now))
 		if len(batch) == queue.MaxBatch {
 			if err := flush(); err != nil {
 				return out, err
@@ -151,8 +156,8 @@ func (b *Backfilling) grid(status *Status, now time.Time) (schedule.Grid, int64,
 }
 
 // backfillTask returns the task that runs a slot again.
-func (s *Schedule) backfillTask(slot, now time.Time) *task.Task {
-	t := s.slotTask(slot)
+func (s *Schedule) backfillTask(slot, next, now time.Time) *task.Task {
+	t := s.slotTask(slot, next)
 	t.ID += backfillMark
 	t.UniqueKey, t.UniqueFor = t.ID, BackfilledFor
 	t.Priority, t.Keep = task.Low, -1

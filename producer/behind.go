@@ -175,7 +175,7 @@ func (e *entry) clip(m *move) {
 func (e *entry) pushOldest(m *move) {
 	s := &m.behind[0]
 	s.From = e.grid.Next(s.From)
-	t := e.s.slotTask(s.From)
+	t := e.s.slotTask(s.From, e.grid.Next(s.From))
 	t.Priority, t.Overlap = min(t.Priority, task.Low), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, s.From)) // not earlier: the slot may have been missed by less than its jitter
 	if !s.From.Before(s.To) {

@@ -211,7 +211,7 @@ func (e *entry) ahead(now time.Time) (queue.Lane, []queue.Ahead) {
 	}
 	list := slices.Collect(e.grid.Between(now.Add(-withdrawn), e.last.Slot))
 	slices.Reverse(list)
-	return queue.LaneOf(e.s.slotTask(now)), queue.RunsOf(list)
+	return e.s.lane(), queue.RunsOf(list)
 }
 
 // unpushed notes the slots up to now that were never pushed and never will be.

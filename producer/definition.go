@@ -18,10 +18,6 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// ScheduleMaxAttempts is how many attempts the task of a slot gets if its schedule does not say. They are enough to survive
-// a crash or two, and so few that a broken job does not pile up at its own interval.
-const ScheduleMaxAttempts = 3
-
 // Schedule is a named rule for when, and the task that each of its slots becomes.
 type Schedule struct {
 	// Name is unique in the namespace.
@@ -35,8 +31,9 @@ type Schedule struct {
 	// Secret are the paths of the payload that are secret, besides those of its type; see [task.Secret].
 	Secret []string
 
-	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. MaxAttempts defaults
-	// to ScheduleMaxAttempts.
+	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. The defaults of MaxAttempts and
+	// of the first delay depend on the gap to the next slot: a slot is retried until the longest delays add up to half of that gap, an
+	// hour at most. It has three attempts at least, and 100 at most.
 	Queue       string
 	Priority    task.Priority
 	Timeout     time.Duration
@@ -192,15 +189,17 @@ func same(a, b *Schedule) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// slotTask returns the task of one slot.
-func (s *Schedule) slotTask(slot time.Time) *task.Task {
+// slotTask returns the task of one slot. The next slot spaces its attempts; zero: there is none.
+func (s *Schedule) slotTask(slot, next time.Time) *task.Task {
 	t := &task.Task{
 		ID: task.SlotID(s.Name, slot), Type: s.Task, Payload: s.Payload, Secret: s.Secret, Sealed: s.sealed, Queue: s.Queue, Priority: s.Priority,
 		Timeout: s.Timeout, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, Schedule: s.Name, Slot: slot,
 	}
-	if t.MaxAttempts == 0 {
-		t.MaxAttempts = ScheduleMaxAttempts
+	gap := 2 * retriesLast
+	if !next.IsZero() {
+		gap = next.Sub(slot)
 	}
+	spaceAttempts(t, gap)
 	switch s.Overlap {
 	case schedule.OverlapSkip:
 		t.Overlap = task.Skip
@@ -216,7 +215,14 @@ func (s *Schedule) slotTask(slot time.Time) *task.Task {
 }
 
 // exclusive reports whether the schedule's runs may not overlap.
-func (s *Schedule) exclusive() bool { return s.slotTask(time.Time{}).Key != "" }
+func (s *Schedule) exclusive() bool {
+	return s.Overlap == schedule.OverlapSkip || s.Overlap == schedule.OverlapQueue || s.Overlap == schedule.OverlapReplace
+}
+
+// lane returns where its tasks wait.
+func (s *Schedule) lane() queue.Lane {
+	return queue.LaneOf(&task.Task{Type: s.Task, Queue: s.Queue, Priority: s.Priority})
+}
 
 // anchor says how to find slot zero of a new schedule, and whether to pass over the slots before now.
 func (s *Schedule) anchor() (a queue.Anchor, fromNow bool) {

@@ -131,12 +131,12 @@ func TestSlotTask_overlap(t *testing.T) {
 	} {
 		s := every(time.Second)
 		s.Overlap = policy
-		if got := s.slotTask(epoch); got.Overlap != want || got.Key != "schedule:s" || got.KeyLimit != 1 {
+		if got := s.slotTask(epoch, time.Time{}); got.Overlap != want || got.Key != "schedule:s" || got.KeyLimit != 1 {
 			t.Errorf("%s: %+v", policy, got)
 		}
 	}
 	s := every(time.Second)
-	if got := s.slotTask(epoch); got.Key != "" || got.MaxAttempts != ScheduleMaxAttempts {
+	if got := s.slotTask(epoch, time.Time{}); got.Key != "" {
 		t.Errorf("allow: %+v", got)
 	}
 }

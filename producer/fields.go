@@ -32,8 +32,8 @@ func fieldsOf(rule []schedule.Field) []Field {
 		{"queue", "`default`", "the queue in which its tasks wait", func(s *Schedule) any { return &s.Queue }},
 		{"priority", "`normal`", "`high`, `normal` or `low`", func(s *Schedule) any { return &s.Priority }},
 		{"timeout", "`30m`", "how long one run may take", func(s *Schedule) any { return (*schedule.Duration)(&s.Timeout) }},
-		{"max_attempts", "3", "how many runs of a slot may begin; 1: no retry", func(s *Schedule) any { return &s.MaxAttempts }},
-		{"backoff", "`1s`", "the longest delay after the first failure; it doubles with each further failure. In YAML, a mapping of `base` and `cap` sets both", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
+		{"max_attempts", "by the gap", "how many runs of a slot may begin; 1: no retry. By default until the longest delays add up to half of the gap to the next slot, an hour at most; three at least, and 100 at most", func(s *Schedule) any { return &s.MaxAttempts }},
+		{"backoff", "`1s`", "the longest delay after the first failure, by default less if slots follow each other within 6 s; it doubles with each further failure. In YAML, a mapping of `base` and `cap` sets both", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Base) }},
 		{"backoff_cap", "`1h`", "the longest delay after any failure", func(s *Schedule) any { return (*schedule.Duration)(&s.Backoff.Cap) }},
 	}...)
 }

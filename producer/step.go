@@ -28,9 +28,10 @@ func (e *entry) step(now, missed, until time.Time) (move, bool) {
 		e.stepMissed(&m, now, missed)
 	}
 	most := e.mostPushes(stepSlots)
-	for slot := e.after(m.last.Slot); len(m.step.Push) < most && !slot.IsZero() && !slot.After(until) && e.left(&m) > 0; slot = e.grid.Next(slot) {
-		m.push(e.s.slotTask(slot), e.s.JitterFor(e.s.Name, slot))
-		m.last.Slot = slot
+	for slot := e.after(m.last.Slot); len(m.step.Push) < most && !slot.IsZero() && !slot.After(until) && e.left(&m) > 0; {
+		next := e.grid.Next(slot)
+		m.push(e.s.slotTask(slot, next), e.s.JitterFor(e.s.Name, slot))
+		m.last.Slot, slot = slot, next
 	}
 	return m, e.moves(&m)
 }
@@ -89,7 +90,7 @@ func (e *entry) stepMissed(m *move, now, missed time.Time) {
 // due at its own time, as if it had been pushed ahead. If no consumer has claimed it by the end of the next time without a
 // leader, it is swept, and the latest slot of that time runs instead.
 func (e *entry) pushLatest(m *move, slot time.Time) {
-	t := e.s.slotTask(slot)
+	t := e.s.slotTask(slot, e.grid.Next(slot))
 	t.Priority, t.Overlap = min(t.Priority, task.Normal), task.Behind
 	m.push(t, e.s.JitterFor(e.s.Name, slot))
 }
@@ -123,7 +124,7 @@ func (e *entry) sweep(missed time.Time, window time.Duration) []queue.Drop {
 		return nil
 	}
 	var drops []queue.Drop
-	lane := queue.LaneOf(e.s.slotTask(newest))
+	lane := e.s.lane()
 	next := e.after(e.last.Slot)
 	keepNewest := e.s.Missed != schedule.MissedSkip && (e.last.Paused || next.IsZero() || next.After(missed))
 	for slot := newest; !slot.IsZero() && e.last.Slot.Sub(slot) <= window && len(drops) < maxCatchUp; slot = e.grid.Prev(slot) {

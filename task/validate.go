@@ -150,12 +150,12 @@ func (t *Task) checkKeys(f *faults) {
 
 // CheckAttempts refuses a number of attempts that a user wrote out and that is not above zero. For a program, a zero
 // [Task.MaxAttempts] means the default; a user who writes 0 may mean no retry, or retries without end.
-func CheckAttempts(n, fallback int) error {
+func CheckAttempts(n int) error {
 	if n >= 1 && n <= MaxAttemptsLimit {
 		return nil
 	}
 	return &FieldError{Field: "max_attempts", Value: fmt.Sprint(n), Reason: "out of range",
-		Hint: fmt.Sprintf("1 to %d; 1 means no retry; leave it out for the default of %d", MaxAttemptsLimit, fallback)}
+		Hint: fmt.Sprintf("1 to %d; 1 means no retry; leave it out for the default", MaxAttemptsLimit)}
 }
 
 // CheckDue refuses a time before 1970 or after 9999.

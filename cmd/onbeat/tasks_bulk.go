@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -146,7 +147,7 @@ func (a *app) printBulk(b *admin.BulkResult, doing string) error {
 		return a.printJSON(b)
 	}
 	if b.DryRun {
-		a.printf("%d tasks would be %s", b.Matched, doing)
+		a.printf("%s would be %s", wording.Count(int64(b.Matched), "task", "tasks"), doing)
 	} else {
 		least := ""
 		if b.AtLeast {

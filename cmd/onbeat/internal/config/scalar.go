@@ -10,7 +10,6 @@ import (
 
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -121,7 +120,7 @@ func (a *attempts) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	if err := (*integer)(a).UnmarshalYAML(ctx, n); err != nil {
 		return err
 	}
-	if e := field.Of(task.CheckAttempts(int(*a), producer.ScheduleMaxAttempts)); e != nil {
+	if e := field.Of(task.CheckAttempts(int(*a))); e != nil {
 		return &nodeError{n, e.Value, e.Reason, e.Hint}
 	}
 	return nil
