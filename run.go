@@ -45,7 +45,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	schedules, err := producer.NewScheduler(d.rdb, d.cfg.Namespace, producer.SchedulerConfig{
 		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
-		TracerProvider: d.cfg.TracerProvider,
+		TracerProvider: d.cfg.TracerProvider, Archive: d.archive,
 	})
 	if err != nil {
 		return err

@@ -261,12 +261,22 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 	events, err := a.q.Events(ctx, v.now.Add(-lately), mostStatusEvents)
 	said := map[string]*Trouble{}
 	var retired []string
+	var back regained
 	for _, e := range events {
 		line := Trouble{Since: e.At}
 		switch e.Kind {
 		case "lost writes":
-			line.Kind, line.Text = LostWrites, lossText(e.Fields)
+			text, err := a.lossText(ctx, e.Fields)
+			if err != nil {
+				return err
+			}
+			line.Kind, line.Text = LostWrites, text
 			line.Show, line.at = "onbeat audit", e.ID // each loss is a line
+		case "schedules lost":
+			line.Kind, line.Text, line.Show = LostWrites, goneText(e.Fields), "onbeat schedules list"
+		case "schedule restored":
+			back.add(&e)
+			continue
 		case "outbox refused", "outbox stuck":
 			line.Kind, line.Show = Outbox, "onbeat doctor"
 			line.Text = "rows of the outbox were refused, and stay in its table: " + e.Fields["error"]
@@ -293,6 +303,7 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 			v.add(line)
 		}
 	}
+	back.tell(v)
 	if err != nil || len(retired) == 0 {
 		return err
 	}
@@ -301,20 +312,6 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
 	}
 	return err
-}
-
-// lossText says what is gone, and what comes back from where.
-func lossText(fields map[string]string) string {
-	if fields["kept"] == "0" {
-		return "Redis came back empty: the tasks that waited are gone; the leader restores the schedules that it knows, and those that its release declares"
-	}
-	text := "Redis lost its last writes"
-	from, ok1 := msOf(fields["kept"])
-	to, ok2 := msOf(fields["known"])
-	if ok1 && ok2 {
-		text += ", from " + from.UTC().Format(time.RFC3339) + " to " + to.UTC().Format(time.RFC3339)
-	}
-	return text + ": tasks that were added then are gone, and what ended then may run again"
 }
 
 // archiveBehind is how old the first entry may be that is not archived.

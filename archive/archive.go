@@ -49,6 +49,10 @@ type Archive interface {
 	// if limit is not positive.
 	Revisions(ctx context.Context, schedule string, before int64, limit int) ([]Revision, error)
 
+	// Schedules returns the schedules that there were when the namespace was last archived, by name, after a name ("": all): at
+	// most limit, or 100 if limit is not positive. Trim leaves them.
+	Schedules(ctx context.Context, after string, limit int) ([]Schedule, error)
+
 	// Since returns the moment from which on the archive has everything but its losses. It is zero if the archive has everything
 	// that ever was, and the present if nothing was archived yet.
 	Since(ctx context.Context) (time.Time, error)

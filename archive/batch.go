@@ -28,6 +28,8 @@ type Batch struct {
 	Events    []Event
 	Revisions []Revision
 	Losses    []Loss
+	// Schedules are those that changed, as they are now.
+	Schedules []Schedule
 	// Next is the position behind all of these.
 	Next Position
 }
@@ -49,6 +51,15 @@ type Revision struct {
 	Who      string    // "" if nobody is known
 	// Definition is what the schedule said; "" if it was deleted or retired.
 	Definition string
+}
+
+// Schedule is a schedule after its last change that is archived: with its runs, what brings it back if Redis loses it.
+type Schedule struct {
+	Name string
+	// Definition is encrypted if it was in Redis. It is "" for a schedule that was deleted or retired: the archive drops that one.
+	Definition string
+	Last       string // its last run then, as it was in Redis
+	Reason     string // why it was paused; "" if it was not, or no reason was given
 }
 
 // Loss is a span of which entries are missing: Redis dropped them before they were archived, or they went with the tables.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
@@ -31,6 +32,8 @@ type SchedulerConfig struct {
 	Backlog int
 	// Secret are, by type, the secret paths of payloads: the task of each slot gets those of its type.
 	Secret map[string][]string
+	// Archive knows the applied schedules if Redis comes back empty, which are restored from there. The caller closes it. Default nil: none.
+	Archive *archive.Source
 	// Observer is told of what is pushed. Default: nobody is.
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
@@ -132,6 +135,9 @@ type term struct {
 	aside    map[string]string // schedules that Redis refuses: the last run that each had then
 	refused  bool              // a schedule was refused, and no step was made since
 
+	bereft  bool // Redis came back empty, and this instance remembers no schedules
+	regains bool // it looks, beside, for those that the archive knows
+
 	yields   bool             // a newer release's schedules are in force
 	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
@@ -142,12 +148,21 @@ func (t *term) run(ctx context.Context) error {
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	var again <-chan time.Time // when to try again to take stock of what is lacking
 	for tries := 0; ; {
+		if t.whole && !t.regains {
+			t.regains = true
+			bereft := t.bereft
+			beside.Go(func() { t.regain(ctx, bereft) })
+		}
 		switch {
 		case t.lacking == nil:
 			again, tries = nil, 0
@@ -284,6 +299,7 @@ func (t *term) takeStock(ctx context.Context) error {
 	}
 	t.since = now
 	loss, lost := t.session.Loss()
+	t.bereft = t.bereft || lost && loss.Kept.IsZero() && t.before.entries == nil
 	was := t.lacking
 	t.before, t.lacking = t.known(), nil
 	inv, err := t.stock(ctx)
@@ -376,34 +392,3 @@ func (t *term) tick(ctx context.Context) (time.Time, error) {
 // before returns the millisecond before a moment. Slots lie on whole milliseconds, so those up to it came before the
 // moment.
 func before(ms time.Time) time.Time { return ms.Add(-time.Millisecond) }
-
-// put takes in a schedule as it is stored in Redis now.
-func (t *term) put(st queue.Stored) {
-	e, err := newEntry(st)
-	t.hold(st, e, err)
-}
-
-// hold takes in the entry that was made of a stored schedule; nil if there is none.
-func (t *term) hold(st queue.Stored, e *entry, err error) {
-	if st.Half() && t.entries[st.Name] != nil {
-		t.halves = true // keep what is known of it: it is made whole from that
-		return
-	}
-	if old := t.entries[st.Name]; old != nil {
-		old.next = time.Time{}
-		t.plan.fix(old)
-		delete(t.entries, st.Name)
-	}
-	if err != nil {
-		t.log.Error().Err(err).Msg("cannot use a schedule: leaving it alone")
-		return
-	}
-	if e != nil {
-		if t.isAside(st) {
-			e.next = time.Time{}
-		}
-		t.entries[e.s.Name] = e
-		t.plan.fix(e)
-		t.owe(e)
-	}
-}

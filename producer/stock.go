@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
@@ -228,4 +229,35 @@ func (t *term) lost(ctx context.Context, known, version int64, names []string) (
 		}
 	}
 	return lost, nil
+}
+
+// put takes in a schedule as it is stored in Redis now.
+func (t *term) put(st queue.Stored) {
+	e, err := newEntry(st)
+	t.hold(st, e, err)
+}
+
+// hold takes in the entry that was made of a stored schedule; nil if there is none.
+func (t *term) hold(st queue.Stored, e *entry, err error) {
+	if st.Half() && t.entries[st.Name] != nil {
+		t.halves = true // keep what is known of it: it is made whole from that
+		return
+	}
+	if old := t.entries[st.Name]; old != nil {
+		old.next = time.Time{}
+		t.plan.fix(old)
+		delete(t.entries, st.Name)
+	}
+	if err != nil {
+		t.log.Error().Err(err).Msg("cannot use a schedule: leaving it alone")
+		return
+	}
+	if e != nil {
+		if t.isAside(st) {
+			e.next = time.Time{}
+		}
+		t.entries[e.s.Name] = e
+		t.plan.fix(e)
+		t.owe(e)
+	}
 }

@@ -65,6 +65,24 @@ func (a *store) Revisions(ctx context.Context, schedule string, before int64, li
 	return list, nil
 }
 
+// Schedules implements [archive.Archive].
+func (a *store) Schedules(ctx context.Context, after string, limit int) ([]archive.Schedule, error) {
+	var list []archive.Schedule
+	err := a.query(ctx, func(rows *sql.Rows) error {
+		var k kept
+		if err := rows.Scan(k.values()...); err != nil {
+			return err
+		}
+		list = append(list, archive.Schedule(k))
+		return nil
+	}, "select "+schedules.list()+" from onbeat_schedules where namespace = $1 and schedule > $2 order by schedule limit $3",
+		a.namespace, name(after), orHundred(limit))
+	if err != nil {
+		return nil, fmt.Errorf("read the archived schedules: %w", a.fault(ctx, err))
+	}
+	return list, nil
+}
+
 // Since implements [archive.Archive].
 func (a *store) Since(ctx context.Context) (time.Time, error) {
 	p, trimmed, err := a.position(ctx)

@@ -46,10 +46,15 @@ func (a *store) add(ctx context.Context, was archive.Position, b archive.Batch) 
 	if err := a.move(ctx, tx, was, b.Next); err != nil {
 		return err
 	}
+	for _, s := range b.Schedules { // a row is replaced, or leaves with its schedule
+		if _, err := tx.ExecContext(ctx, "delete from onbeat_schedules where namespace = $1 and schedule = $2", a.namespace, name(s.Name)); err != nil {
+			return err
+		}
+	}
 	for _, of := range []struct {
 		*table
 		rows []row
-	}{{runs, ran}, {fates, ranges}, {events, eventsOf(b.Events)}, {revisions, revisionsOf(b.Revisions)}, {losses, lossesOf(b.Losses)}} {
+	}{{runs, ran}, {fates, ranges}, {events, eventsOf(b.Events)}, {revisions, revisionsOf(b.Revisions)}, {losses, lossesOf(b.Losses)}, {schedules, keptOf(b.Schedules)}} {
 		for rest := of.rows; len(rest) > 0; {
 			n := chunk(rest)
 			if err := a.engine.insert(ctx, tx, of.table, a.namespace, rest[:n]); err != nil {
@@ -85,7 +90,7 @@ func same(p, q archive.Position) bool {
 }
 
 func empty(b *archive.Batch) bool {
-	return len(b.Entries) == 0 && len(b.Events) == 0 && len(b.Revisions) == 0 && len(b.Losses) == 0
+	return len(b.Entries) == 0 && len(b.Events) == 0 && len(b.Revisions) == 0 && len(b.Losses) == 0 && len(b.Schedules) == 0
 }
 
 // move moves the position, if it is where it was.

@@ -22,7 +22,7 @@ var migrations embed.FS
 const versions = "onbeat_archive_versions"
 
 // ownTables are those that each database has, besides versions.
-var ownTables = []string{"onbeat_positions", runs.name, fates.name, revisions.name, events.name, losses.name}
+var ownTables = []string{"onbeat_positions", runs.name, fates.name, revisions.name, events.name, losses.name, schedules.name}
 
 // migrating is how the tables of a database are migrated.
 type migrating struct {

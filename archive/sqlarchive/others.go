@@ -9,6 +9,7 @@ var (
 	events    = newTable("onbeat_events", "at entry kind fields")
 	revisions = newTable("onbeat_revisions", "schedule revision at what who definition")
 	losses    = newTable("onbeat_losses", "since until stream entries")
+	schedules = newTable("onbeat_schedules", "schedule definition last reason")
 )
 
 // event is a row of onbeat_events.
@@ -83,4 +84,18 @@ func lossesOf(list []archive.Loss) []row {
 
 func (l *loss) loss() archive.Loss {
 	return archive.Loss{From: l.since.Time, To: l.until.Time, Stream: l.stream, Entries: int64(l.entries)}
+}
+
+// kept is a row of onbeat_schedules.
+type kept archive.Schedule
+
+func (k *kept) values() []any { return []any{&k.Name, &k.Definition, &k.Last, &k.Reason} }
+
+func keptOf(list []archive.Schedule) (rows []row) {
+	for _, s := range list {
+		if s.Definition != "" {
+			rows = append(rows, &kept{name(s.Name), text(s.Definition), text(s.Last), text(s.Reason)})
+		}
+	}
+	return rows
 }

@@ -17,7 +17,7 @@ func TestAdd_makesTablesAgainThatWereDropped(t *testing.T) {
 		a, db := open(t, url), raw(t, url)
 		asIs := func(o *opening) { o.AsIs = true }
 		b := open(t, url, asIs)
-		every := []string{"onbeat_archive_versions", "onbeat_positions", "onbeat_runs", "onbeat_fates", "onbeat_revisions", "onbeat_events", "onbeat_losses"}
+		every := []string{"onbeat_archive_versions", "onbeat_positions", "onbeat_runs", "onbeat_fates", "onbeat_revisions", "onbeat_events", "onbeat_losses", "onbeat_schedules"}
 		for _, dropped := range [][]string{every, {"onbeat_positions"}, {"onbeat_runs"}} {
 			at := add(t, a, ran(now, 1, 1))
 			for _, table := range dropped {

@@ -11,7 +11,6 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -62,6 +61,7 @@ type found struct {
 	history, runs part[history.Entry]
 	events        part[queue.Event]
 	revisions     []archive.Revision
+	changed       []archive.Schedule
 	lost          *archive.Loss // of revisions
 	schedules     int64
 	since         time.Time
@@ -231,58 +231,9 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 	return f, t.readSchedules(ctx, &f)
 }
 
-// readSchedules reads the revisions of schedules that were changed. Redis has the last 50 of each; of those that are archived already
-// the archive takes no second one.
-func (t *term) readSchedules(ctx context.Context, f *found) error {
-	from := t.at.Schedules
-	if f.history.back { // a failover may have given versions a second time
-		from = 0
-	}
-	names, next, err := t.q.ChangedSchedules(ctx, from, mostSchedules)
-	if err != nil {
-		return err
-	}
-	f.schedules, f.moreSchedules = next, len(names) >= mostSchedules
-	lists, err := t.q.RevisionsOf(ctx, names)
-	for i, list := range lists {
-		t.missing(list, f)
-		for _, r := range slices.Backward(list) {
-			f.revisions = append(f.revisions, archive.Revision{
-				Schedule: names[i], Number: r.Number, At: r.At, What: r.What, Who: r.Who, Definition: r.Definition,
-			})
-		}
-	}
-	return err
-}
-
-// missing notes a loss if revisions of a schedule came and went since the last reading. Each names the one before it, and those up to
-// the position are archived.
-func (t *term) missing(list []queue.Revision, f *found) {
-	for i, r := range list {
-		there := i+1 < len(list) && list[i+1].Number == r.Before
-		if there || r.Before <= t.at.Schedules || !f.follows && !f.anew {
-			continue
-		}
-		l := f.lost
-		if l == nil {
-			l = &archive.Loss{From: store.FromMs(t.at.Schedules), To: r.At}
-			if f.anew {
-				l.From = t.since
-			}
-			f.lost = l
-		}
-		if r.At.After(l.To) {
-			l.To = r.At
-		}
-		if l.To.Before(l.From) { // versions of quick changes run ahead of the clock
-			l.From = l.To
-		}
-	}
-}
-
 // batch is what a step archives. Its position is that of t if there is nothing.
 func (t *term) batch(f *found) archive.Batch {
-	b := archive.Batch{Entries: slices.Concat(f.history.items, f.runs.items), Revisions: f.revisions, Next: t.at}
+	b := archive.Batch{Entries: slices.Concat(f.history.items, f.runs.items), Revisions: f.revisions, Schedules: f.changed, Next: t.at}
 	for _, e := range f.events.items {
 		b.Events = append(b.Events, archive.Event{ID: e.ID, At: e.At, Kind: e.Kind, Fields: e.Fields})
 	}

@@ -90,7 +90,7 @@ func (a Anchor) arg() string {
 // revision: see [Queue.Revisions].
 type Change struct {
 	Name       string
-	Expect     string // the last run as the caller read it; "" if the schedule must not exist
+	Expect     string // the last run as the caller read it; "" if the schedule must not exist; see [Never]
 	Definition string // the new definition; "" keeps the old one
 	Delete     bool   // keeps a record of it: see [Queue.Deleted]
 	Retire     bool   // deletes the schedule because a release does not declare it: see [Queue.Retired]
@@ -109,6 +109,9 @@ type Change struct {
 	Lane       Lane      // the lane of the slots in Ahead
 	Ahead      []Ahead   // the slots that the leader may have pushed ahead of now, newest first
 }
+
+// Never as [Change].Expect: the schedule must not exist, and Redis must know of no change or deletion of one of that name.
+const Never = "never"
 
 // Change applies changes, each if its schedule is still as the caller read it. In the same step it removes the slots that
 // the leader had pushed ahead of now. It returns the clock of Redis, and the indexes of the changes that it left out

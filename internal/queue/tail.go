@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -222,6 +223,29 @@ func (q *Queue) ArchivedSince(ctx context.Context) (since time.Time, older bool,
 func (q *Queue) NoteArchived(ctx context.Context, since time.Time, older bool) error {
 	if err := q.rdb.HSet(ctx, q.keys.Meta, "archived", since.UnixMilli(), "archived_older", older).Err(); err != nil {
 		return fmt.Errorf("note since when the namespace is archived: %w", store.Classify(err))
+	}
+	return nil
+}
+
+// Regained says how the loss of all that Redis knew was dealt with: see the states. It is "" until then, also of a namespace that is new.
+func (q *Queue) Regained(ctx context.Context) (state string, err error) {
+	state, err = q.rdb.HGet(ctx, q.keys.Meta, "regained").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("read whether the schedules are complete: %w", store.Classify(err))
+	}
+	return state, nil
+}
+
+// The states of [Queue.Regained].
+const (
+	FromNothing = "nothing" // there was no archive
+	FromArchive = "archive" // what the archive has is there
+)
+
+// NoteRegained notes a state; see [Queue.Regained].
+func (q *Queue) NoteRegained(ctx context.Context, state string) error {
+	if err := q.rdb.HSet(ctx, q.keys.Meta, "regained", state).Err(); err != nil {
+		return fmt.Errorf("note that the schedules are complete: %w", store.Classify(err))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@
 -- ARGV[1] wake channel  [2] cap of history  [3] cap of events  [4] epoch that must still lead, or ""
 -- ARGV[5] who asks for the changes, or ""
 -- then n schedules, then for each:
---   name, last run as it was read ("" for none), definition ("" leaves it, "-" deletes, "~release" retires),
+--   name, last run as it was read ("" for none, "never" for none of which anything is known), definition ("" leaves it, "-" deletes, "~release" retires),
 --   anchor (unix ms, "+ms" from now, "^ms" the next multiple, "" leaves it), paused ("0", "1", "" leaves it),
 --   slot ("" leaves the last run; "now" or unix ms moves it there), event, what changes (for the event) or "",
 --   note for the history or "",
@@ -126,6 +126,9 @@ for i = 1, tonumber(arg()) do
   local event, changes, note, had, owed, remains = arg(), arg(), arg(), tonumber(arg()), arg(), arg()
   local reason, lane, n = arg(), tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
+  if expect == "never" and not redis.call("ZSCORE", changed, name) then
+    expect = ""
+  end
   if current ~= expect or current ~= "" and owed ~= remains and (redis.call("HGET", behind, name) or "") ~= owed then
     moved[#moved + 1] = i - 1
     at = at + 3 * n
@@ -195,7 +198,7 @@ for i = 1, tonumber(arg()) do
       redis.call("HSET", last, name, table.concat({
         int(becomes), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
       }, " "))
-      if what == "paused" then -- another reason leaves since when it is paused
+      if what == "paused" or paused == "1" and reason ~= "" then -- another reason leaves since when it is paused
         local since = stopped == "1" and string.match(redis.call("HGET", pauses, name) or "", "^%d+") or int(now)
         redis.call("HSET", pauses, name, since .. " " .. string.gsub(actor, "%c", " ") .. "\n" .. string.gsub(reason, "%c", " "))
       elseif paused == "0" or current == "" and paused == "" then

@@ -38,6 +38,8 @@ const sentences = {
   'claims paused': (f) => `no instance begins a task for ${length(Number(f.ms))}${by(f)}`,
   'claims resumed': (f) => `instances begin tasks again${by(f)}`,
   'lost writes': (f) => `Redis lost what it had answered after ${told(f.kept) || 'the beginning'}`,
+  'schedules lost': (f) => f.schedules ? `${number(f.schedules)} schedules cannot be restored from the archive: ${f.error}`
+    : 'schedules that were applied by hand are gone: the leader does not remember them, and there is no archive',
   'clock set back': (f) => `the clock of Redis was set back by ${length(Number(f.ms))}`,
   'schedule made': changed('made'),
   'schedule changed': changed('changed'),
@@ -72,7 +74,7 @@ const sentences = {
 };
 
 const tones = {
-  lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
+  lost: 'bad', suspected: 'bad', 'no leader': 'bad', 'lost writes': 'bad', 'schedules lost': 'bad', 'clock set back': 'bad', 'leads but cannot schedule': 'bad', 'archive lost': 'bad',
   'settled in vain': 'bad', backlog: 'bad', 'notification failed': 'bad', 'outbox refused': 'bad', 'outbox stuck': 'bad', 'cannot decrypt': 'bad', 'set aside': 'bad', 'bulk failed': 'bad',
   'on probation': 'slow', 'stood down': 'slow', 'claims paused': 'slow', draining: 'slow', 'suspected wrongly': 'slow', 'asked to drain': 'slow', 'asked to resign': 'slow', 'bulk stopped': 'slow',
   leader: 'odd', promoted: 'odd', ready: 'good', 'claims resumed': 'good', 'bulk done': 'good',

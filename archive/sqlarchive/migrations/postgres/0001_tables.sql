@@ -107,3 +107,13 @@ create table if not exists onbeat_losses (
   entries   bigint,               -- null: Redis cannot tell
   primary key (namespace, until, since, stream)
 );
+
+-- The schedules there are, as after their last change: what brings them back if Redis comes back empty.
+create table if not exists onbeat_schedules (
+  namespace  text collate "C" not null,
+  schedule   text collate "C" not null,
+  definition text not null,
+  last       text not null,        -- revision, last slot, runs, anchor, paused: times in milliseconds since 1970
+  reason     text not null,
+  primary key (namespace, schedule)
+);

@@ -97,3 +97,12 @@ create table if not exists onbeat_losses (
   entries   integer,
   primary key (namespace, until, since, stream)
 );
+
+create table if not exists onbeat_schedules (
+  namespace  text not null,
+  schedule   text not null,
+  definition text not null,
+  last       text not null,
+  reason     text not null,
+  primary key (namespace, schedule)
+);

@@ -1,0 +1,174 @@
+package producer
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+)
+
+// ByArchive is the actor of changes that restore what only the archive knew.
+const ByArchive = "onbeat.archive"
+
+// regainPage is how many schedules the archive is asked for at once. notesRead is how many notes of a schedule are read to see how far it
+// was, and countedNotes of one whose runs are limited: the rest is reckoned by its grid.
+const (
+	regainPage   = 200
+	notesRead    = 500
+	countedNotes = 100_000
+)
+
+// regain restores, beside the work of the term, the applied schedules that only the archive knows because Redis came back empty. It
+// comes after the leader has restored what it remembers, and declared. It retries until that is done, however long the archive is away.
+func (t *term) regain(ctx context.Context, bereft bool) {
+	wait := time.Duration(0)
+	if bereft { // an instance that led, and registers anew, remembers more than the archive has
+		wait = 2 * t.session.Lease()
+	}
+	for tries := 0; ; tries++ {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		err := t.regainAll(ctx, bereft)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if tries == 0 {
+			t.log.Warn().Err(err).Msg("cannot look for schedules that redis lost: trying again")
+		}
+		wait = min(longestAgain, time.Second<<min(tries, 10))
+	}
+}
+
+// regainAll does it once for each loss, because the note that it is done is lost with all else. A leader that dies in between leaves
+// whole schedules, and no note: the next one goes on.
+func (t *term) regainAll(ctx context.Context, bereft bool) error {
+	calls := eachCall{ctx, callLimit(t.session)}
+	state, err := t.q.Regained(calls)
+	if err != nil || state == queue.FromArchive {
+		return err
+	}
+	if t.cfg.Archive == nil {
+		if !bereft || state != "" {
+			return nil
+		}
+		if err := t.q.Tell(calls, "schedules lost", "instance", t.session.ID); err != nil {
+			return err
+		}
+		return t.q.NoteRegained(calls, queue.FromNothing)
+	}
+	a, err := t.cfg.Archive.Archive(ctx)
+	if err != nil {
+		return err
+	}
+	restored, unread := 0, []error(nil)
+	for after := ""; ; {
+		page, err := a.Schedules(ctx, after, regainPage)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		after = page[len(page)-1].Name
+		n, bad, err := t.regainSome(ctx, calls, a, page)
+		if err != nil {
+			return err
+		}
+		restored, unread = restored+n, append(unread, bad...)
+	}
+	if restored > 0 {
+		t.log.Warn().Int("schedules", restored).Msg("restored from the archive the schedules that redis lost")
+	}
+	if len(unread) == 0 {
+		return t.q.NoteRegained(calls, queue.FromArchive)
+	}
+	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore schedules that redis lost: a newer release may")
+	return t.q.Tell(calls, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
+}
+
+// regainSome restores those of a page that were applied, and of which Redis knows nothing. It also returns the errors of those that
+// cannot be read here.
+func (t *term) regainSome(ctx context.Context, calls context.Context, a archive.Archive, page []archive.Schedule) (restored int, unread []error, err error) {
+	names := make([]string, len(page))
+	for i := range page {
+		names[i] = page[i].Name
+	}
+	known, err := t.q.ChangedAt(calls, names)
+	if err != nil {
+		return 0, nil, err
+	}
+	var changes []queue.Change
+	for i := range page {
+		if known[i] != 0 {
+			continue
+		}
+		st := queue.Stored{Name: page[i].Name, Definition: page[i].Definition, Last: page[i].Last, Seal: t.q.Seal()}
+		e, err := newEntry(st)
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		if e == nil || e.head.Origin != Applied {
+			continue
+		}
+		if err := e.catchUpWith(ctx, a); err != nil {
+			return 0, nil, err
+		}
+		c, err := e.restored(e.last.Slot)
+		if err != nil {
+			return 0, nil, err
+		}
+		c.Expect, c.Definition, c.Reason = queue.Never, st.Definition, page[i].Reason // as it was: sealed, if it was
+		changes = append(changes, *c)
+	}
+	_, moved, err := t.q.Change(queue.By(calls, ByArchive), t.term.Epoch, changes)
+	return len(changes) - len(moved), unread, err
+}
+
+// catchUpWith moves an entry on from its last change to the last slot of which the archive knows the end: no slot up to there runs
+// again. A slot whose last attempt failed, or was lost, has no end yet.
+func (e *entry) catchUpWith(ctx context.Context, a archive.Archive) error {
+	from := minTime(e.last.Slot, store.FromMs(e.last.Rev)) // those after the change were pushed ahead, and are perhaps lost
+	e.last.Runs = max(0, e.last.Runs-e.grid.Count(from, e.last.Slot))
+	most, read := notesRead, 0
+	if e.s.MaxRuns > 0 {
+		most = countedNotes
+	}
+	last, first, ran := from, time.Time{}, map[time.Time]bool{}
+	err := a.HistoryBefore(ctx, "", e.s.Name, func(x archive.Entry) bool {
+		for i := range x.Notes {
+			n := &x.Notes[i]
+			read++
+			switch {
+			case n.Schedule != e.s.Name || n.Word == history.Was:
+			case n.TaskID == "":
+				last = maxTime(last, n.To)
+			case n.Word == history.Failed || n.Word == history.Lost || n.Word == history.Returned || !n.Slot.After(from):
+			default:
+				last = maxTime(last, n.Slot)
+				if first.IsZero() || n.Slot.Before(first) {
+					first = n.Slot
+				}
+				ran[n.Slot] = n.Word != history.Missed
+			}
+		}
+		return read < most && x.At.After(from)
+	})
+	for _, counts := range ran {
+		if counts {
+			e.last.Runs++
+		}
+	}
+	if read >= most && !first.IsZero() {
+		e.last.Runs += e.grid.Count(from, before(first))
+	}
+	e.last.Slot = last
+	return err
+}

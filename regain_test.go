@@ -1,0 +1,289 @@
+package onbeat_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/testpostgres"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// lossy is a namespace on a Redis of its own, which is emptied, with an archive. Its methods fail the test if they fail.
+type lossy struct {
+	*testing.T
+	rdb *redis.Client
+	url string // of the archive
+	enc task.Encryption
+
+	mu  sync.Mutex
+	ran map[int64]int // slots of fast, by how often they ran
+}
+
+func newLossy(t *testing.T, url string) *lossy {
+	t.Helper()
+	return &lossy{T: t, rdb: testredis.Private(t).Client(), url: url, ran: map[int64]int{}}
+}
+
+// start starts an instance that knows nothing, and declares one schedule.
+func (w *lossy) start() (*onbeat.Dispatcher, func()) {
+	w.Helper()
+	d := dispatcher(w.T, w.rdb, onbeat.Config{Namespace: "lossy", Lease: time.Second, Archive: sqlarchive.Config{URL: w.url}, Encryption: w.enc})
+	w.Cleanup(func() { must(w.T, d.Close()) })
+	must(w.T, d.Handle("job", handlers.Func(func(_ context.Context, tk *task.Task) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if tk.Schedule == "fast" {
+			w.ran[tk.Slot.UnixMilli()]++
+		}
+		return nil
+	})))
+	must(w.T, d.Schedule("mine", schedule.Every(time.Hour), "job", nil))
+	return d, run(w.T, d)
+}
+
+func (w *lossy) apply(d *onbeat.Dispatcher, name string, r schedule.Rule) {
+	w.Helper()
+	_, err := d.Admin().Schedules.Apply(w.Context(), onbeat.Schedule{Name: name, Rule: r, Task: "job"})
+	must(w.T, err)
+}
+
+func (w *lossy) get(d *onbeat.Dispatcher, name string) admin.ScheduleDetail {
+	w.Helper()
+	s, err := d.Admin().Schedules.Get(w.Context(), name)
+	must(w.T, err)
+	return s
+}
+
+// has waits until there is a schedule.
+func (w *lossy) has(d *onbeat.Dispatcher, name string) {
+	w.Helper()
+	testredis.Eventually(w.T, patience, func() error {
+		_, err := d.Admin().Schedules.Get(w.Context(), name)
+		return err
+	}, "%s is there", name)
+}
+
+// settled waits until the leader has looked into the archive.
+func (w *lossy) settled(d *onbeat.Dispatcher) {
+	w.Helper()
+	testredis.Eventually(w.T, patience, func() bool {
+		state, err := d.Queue().Regained(w.Context())
+		return err == nil && state == "archive"
+	}, "the archive was asked")
+}
+
+func (w *lossy) empty() { must(w.T, w.rdb.FlushAll(w.Context()).Err()) }
+
+// troubles are the texts of what the status says of losses.
+func (w *lossy) troubles(d *onbeat.Dispatcher) string {
+	w.Helper()
+	s, err := d.Admin().Activity.Status(w.Context())
+	must(w.T, err)
+	var texts []string
+	for _, l := range s.Trouble {
+		if l.Kind == admin.LostWrites {
+			texts = append(texts, l.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// archived waits until the archive has a schedule, or not.
+func (w *lossy) archived(a archive.Archive, name string, want func(*archive.Schedule) bool) {
+	w.Helper()
+	testredis.Eventually(w.T, patience, func() bool {
+		list, err := a.Schedules(w.Context(), "", 0)
+		if err != nil {
+			return false
+		}
+		for i := range list {
+			if list[i].Name == name {
+				return want(&list[i])
+			}
+		}
+		return want(nil)
+	}, "the archive knows %s", name)
+}
+
+func (w *lossy) open() archive.Archive {
+	w.Helper()
+	a, err := sqlarchive.Config{URL: w.url}.Open(w.Context(), "lossy", zerolog.Nop())
+	must(w.T, err)
+	w.Cleanup(func() { must(w.T, a.Close()) })
+	return a
+}
+
+func there(s *archive.Schedule) bool { return s != nil }
+
+// All instances and all of Redis are gone. What was applied comes back from the archive, as it was; what was deleted does not.
+func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newLossy(t, url)
+		ctx := t.Context()
+		d, stop := w.start()
+		w.apply(d, "fast", schedule.Every(200*time.Millisecond))
+		w.apply(d, "nightly", schedule.Rule{Cron: "0 3 * * *", Timezone: "Asia/Seoul"})
+		w.apply(d, "resting", schedule.Every(time.Minute))
+		w.apply(d, "gone", schedule.Every(time.Minute))
+		a := w.open()
+		w.archived(a, "gone", there)
+		_, err := d.Admin().Schedules.Pause(ctx, "resting", "the supplier moves")
+		must(t, err)
+		_, err = d.Admin().Schedules.Delete(ctx, "gone")
+		must(t, err)
+		w.archived(a, "gone", func(s *archive.Schedule) bool { return s == nil })
+		w.archived(a, "resting", func(s *archive.Schedule) bool { return s != nil && s.Reason != "" })
+		w.archived(a, "mine", there)
+		before := map[string]admin.ScheduleDetail{}
+		for _, name := range []string{"fast", "nightly", "resting"} {
+			before[name] = w.get(d, name)
+		}
+		done := map[int64]bool{}
+		testredis.Eventually(t, patience, func() bool {
+			must(t, a.HistoryOf(ctx, "fast", time.Time{}, func(e history.Entry) error {
+				for i := range e.Notes {
+					done[e.Notes[i].Slot.UnixMilli()] = true
+				}
+				return nil
+			}))
+			return len(done) > 20
+		}, "runs are archived")
+		stop()
+		w.empty()
+
+		d, stop = w.start()
+		w.settled(d)
+		for name, was := range before {
+			s := w.get(d, name)
+			if !s.Anchor.Equal(was.Anchor) || s.Origin != was.Origin || s.Paused != was.Paused || s.Rule != was.Rule {
+				t.Errorf("%s is %+v, and was %+v", name, s, was)
+			}
+		}
+		if p := w.get(d, "resting").Pause; p == nil || p.Reason != "the supplier moves" {
+			t.Errorf("paused: %+v", p)
+		}
+		if s := w.get(d, "fast"); s.Runs < int64(len(done)) {
+			t.Errorf("%d runs are known, and %d are archived", s.Runs, len(done))
+		}
+		if _, err := d.Admin().Schedules.Get(ctx, "gone"); !errors.Is(err, task.ErrNotFound) {
+			t.Errorf("deleted: %v", err)
+		}
+		if list, err := d.Admin().Schedules.Revisions(ctx, "nightly", 1, ""); err != nil || list.Items[0].What != "restored" || list.Items[0].By != "onbeat.archive" {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if text := w.troubles(d); !strings.Contains(text, "3 schedules") || !strings.Contains(text, "fast, nightly, resting") {
+			t.Errorf("the status says %q", text)
+		}
+		last := w.get(d, "fast").Last
+		testredis.Eventually(t, patience, func() bool { return w.get(d, "fast").Runs > 0 && w.get(d, "fast").Last.After(last.Add(time.Second)) }, "it goes on")
+		w.mu.Lock()
+		for slot, times := range w.ran {
+			if off := (slot - before["fast"].Anchor.UnixMilli()) % 200; off != 0 || done[slot] && times != 1 {
+				t.Errorf("slot %d ran %d times, %d ms off the grid", slot, times, off)
+			}
+		}
+		w.mu.Unlock()
+
+		// The leader died before it had restored all, and before it noted that it had.
+		revision := w.get(d, "fast").Revision
+		stop()
+		k := d.Queue().Keys()
+		must(t, errors.Join(w.rdb.HDel(ctx, k.Schedules, "nightly").Err(), w.rdb.HDel(ctx, k.Last, "nightly").Err(),
+			w.rdb.ZRem(ctx, k.Changed, "nightly").Err(), w.rdb.HDel(ctx, k.Meta, "regained").Err()))
+		d, stop = w.start()
+		w.has(d, "nightly")
+		w.settled(d)
+		if s := w.get(d, "fast"); s.Revision != revision {
+			t.Errorf("fast was changed from revision %d to %d", revision, s.Revision)
+		}
+
+		// It looks once for each loss.
+		stop()
+		must(t, errors.Join(w.rdb.HDel(ctx, k.Schedules, "nightly").Err(), w.rdb.HDel(ctx, k.Last, "nightly").Err(), w.rdb.ZRem(ctx, k.Changed, "nightly").Err()))
+		d, _ = w.start()
+		last = w.get(d, "fast").Last
+		testredis.Eventually(t, patience, func() bool { return w.get(d, "fast").Last.After(last.Add(2 * time.Second)) }, "the next leader has led for a while")
+		if _, err := d.Admin().Schedules.Get(ctx, "nightly"); !errors.Is(err, task.ErrNotFound) {
+			t.Errorf("restored though Redis was not empty: %v", err)
+		}
+	})
+}
+
+// The archive is away when Redis comes back empty. The beat of the release goes on; the status does not call it well; and what
+// somebody does meanwhile counts more than what the archive knows.
+func TestRegain_waitsForAnArchiveThatIsAway(t *testing.T) {
+	t.Parallel()
+	server := testpostgres.Private(t)
+	w := newLossy(t, server.Database())
+	ctx := t.Context()
+	w.enc.Keys = []task.EncryptionKey{keyOf("k1")}
+	d, stop := w.start()
+	for _, name := range []string{"a", "theirs", "undone"} {
+		w.apply(d, name, schedule.Every(time.Minute))
+	}
+	_, err := d.Admin().Schedules.Apply(ctx, onbeat.Schedule{Name: "sealed", Rule: schedule.Every(time.Hour), Task: "job", Payload: []byte(`"a secret"`)})
+	must(t, err)
+	w.archived(w.open(), "sealed", there)
+	was := w.get(d, "a")
+	stop()
+	w.empty()
+	server.Kill()
+
+	w.enc.Keys = nil
+	d, _ = w.start()
+	w.has(d, "mine")
+	w.apply(d, "theirs", schedule.Every(time.Hour))
+	w.apply(d, "undone", schedule.Every(time.Hour))
+	_, err = d.Admin().Schedules.Delete(ctx, "undone")
+	must(t, err)
+	if s, err := d.Admin().Activity.Status(ctx); err != nil || s.Well || len(s.CouldNotAsk) == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	server.Start()
+	w.settled(d)
+	if s := w.get(d, "a"); !s.Anchor.Equal(was.Anchor) {
+		t.Errorf("%v, and was %v", s.Anchor, was.Anchor)
+	}
+	if s := w.get(d, "theirs"); s.Every != time.Hour {
+		t.Errorf("another applied it meanwhile, and it is every %v", s.Every)
+	}
+	if _, err := d.Admin().Schedules.Get(ctx, "undone"); !errors.Is(err, task.ErrNotFound) {
+		t.Errorf("deleted meanwhile: %v", err)
+	}
+	if s := w.get(d, "sealed"); s.Encrypted == "" || len(s.Payload) > 0 {
+		t.Errorf("without its key it has the payload %q", s.Payload)
+	}
+	if text := w.troubles(d); !strings.Contains(text, "2 schedules,") {
+		t.Errorf("the status says %q", text)
+	}
+}
+
+// databases runs a test with an archive in each.
+func databases(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, "sqlite://"+filepath.Join(t.TempDir(), "archive.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, testpostgres.Database(t))
+	})
+}
