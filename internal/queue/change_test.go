@@ -234,3 +234,27 @@ func TestChanged_damagedVersions(t *testing.T) {
 		}
 	})
 }
+
+// What is restored from an archive yields to whatever somebody did under the name, also if that left nothing.
+func TestChange_neverMakesWhatWasThere(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		w.schedule("there")
+		w.schedule("deleted")
+		w.change(queue.Change{Name: "deleted", Delete: true, Event: "schedule deleted"})
+		var list []queue.Change
+		for _, name := range []string{"there", "deleted", "lost"} {
+			list = append(list, queue.Change{
+				Name: name, Expect: queue.Never, Definition: "{}", Anchor: queue.Anchor{In: true}, Pause: yes(true), Reason: "a move", Event: "schedule restored",
+			})
+		}
+		_, moved, err := w.q.Change(t.Context(), 0, list)
+		w.must(err)
+		equal(t, "moved", moved, []int{0, 1})
+		pauses, err := w.q.Pauses(t.Context(), []string{"there", "deleted", "lost"})
+		if err != nil || len(pauses) != 1 || pauses["lost"].Reason != "a move" {
+			t.Errorf("%+v, %v", pauses, err)
+		}
+	})
+}
