@@ -70,7 +70,8 @@ type Config struct {
 	Notify []notify.Target
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
-	// Log receives state changes and failures. The zero Logger discards them.
+	// Log receives state changes and failures. By default warnings and errors go to [slog.Default], as it is when [New] is called:
+	// a program that logs nothing of its own has them on stderr. [Quiet] discards them.
 	Log zerolog.Logger
 	// Slog receives them in place of Log, for a program that logs with log/slog. Set only one of the two; see [Slog].
 	Slog slog.Handler

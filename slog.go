@@ -26,13 +26,20 @@ func Slog(h slog.Handler) zerolog.Logger {
 	return zerolog.New(to).Sample(to)
 }
 
+// Quiet is a Config.Log that discards every line.
+var Quiet = zerolog.Nop()
+
 // setLog decides where log lines go. It refuses two loggers: a caller that sets both expects each line in one of them, and
-// we cannot know in which.
+// we cannot know in which. Without one, a dead task must still be seen by somebody.
 func (c *Config) setLog() error {
+	set := !reflect.ValueOf(c.Log).IsZero()
 	switch {
-	case c.Slog == nil:
+	case c.Slog == nil && set:
 		return nil
-	case !reflect.ValueOf(c.Log).IsZero():
+	case c.Slog == nil:
+		c.Log = Slog(slog.Default().Handler()).Level(zerolog.WarnLevel)
+		return nil
+	case set:
 		return &task.FieldError{Field: "Slog", Reason: "is set, and Log is set too", Hint: "set Log (zerolog) or Slog (log/slog), not both"}
 	}
 	c.Log = Slog(c.Slog)

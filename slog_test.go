@@ -142,6 +142,39 @@ func TestNew_refusesTwoLoggers(t *testing.T) {
 	}
 }
 
+// Not parallel: slog.Default is the process's.
+func TestNew_withoutALoggerWarnsWhereSlogDoes(t *testing.T) { //nolint:paralleltest // see above
+	said := &records{}
+	was := slog.Default()
+	slog.SetDefault(slog.New(said))
+	t.Cleanup(func() { slog.SetDefault(was) })
+	for name, c := range map[string]onbeat.Config{"default": {}, "quiet": {Log: onbeat.Quiet}} {
+		d := dispatcher(t, testredis.Client(t), c)
+		must(t, d.Handle("job", panics{}))
+		if _, err := d.Enqueue(t.Context(), task.New("job", nil)); err == nil {
+			t.Errorf("%s: a payload whose check panics was taken", name)
+		}
+		all := said.taken()
+		if quiet := name == "quiet"; quiet != (len(all) == 0) || !quiet && all[0].Level != slog.LevelError {
+			t.Errorf("%s: logged %v", name, all)
+		}
+		said.all = nil
+	}
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
+	run(t, d)()
+	for _, r := range said.taken() {
+		if r.Level < slog.LevelWarn {
+			t.Errorf("logged %v %q", r.Level, r.Message)
+		}
+	}
+}
+
+// panics is a handler whose check of a payload panics.
+type panics struct{}
+
+func (panics) Handle(context.Context, *task.Task) error { return nil }
+func (panics) CheckPayload([]byte) error                { panic("no") }
+
 func TestRun_logsToSlog(t *testing.T) {
 	t.Parallel()
 	var out syncBuffer

@@ -209,8 +209,9 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 // dial makes a client of Redis. It does not connect yet.
 func (t target) dial() (redis.UniversalClient, error) { return onbeat.Dial(t.url) }
 
-// dispatcher makes a dispatcher that checks the payloads of the built-in handlers. It runs no task.
+// dispatcher makes a dispatcher that checks the payloads of the built-in handlers. It runs no task, and a command reports by its errors.
 func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error) {
+	t.cfg.Log = onbeat.Quiet
 	d, err := onbeat.New(rdb, t.cfg)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -62,7 +64,9 @@ import (
 // The options are for goleak, to ignore goroutines that cannot be ended.
 func Main(m *testing.M, opts ...goleak.Option) {
 	mainRuns.Store(true)
-	redis.SetLogger(silent{}) // a test that takes a server away expects dials to fail
+	redis.SetLogger(silent{})                      // a test that takes a server away expects dials to fail
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a dispatcher without a logger warns there, and tests break things on purpose
+	log.SetOutput(os.Stderr)                       // SetDefault took it over
 	code := m.Run()
 
 	if used := shared.used(); used != nil {
