@@ -42,7 +42,7 @@ func TestEnqueue_aDuplicateNamesTheTaskThatIsThere(t *testing.T) {
 func TestDispatcher_canBeLookedInto(t *testing.T) {
 	t.Parallel()
 	d := dispatcher(t, testredis.Client(t), onbeat.Config{Release: "v1"})
-	if err := d.Declare([]onbeat.Schedule{{Name: "nightly", Task: "report.build", Rule: schedule.Every(24 * time.Hour)}}); err != nil {
+	if err := d.Declare([]onbeat.Schedule{{Name: "nightly", Task: "report.build", Rule: schedule.Every(24 * time.Hour), Elsewhere: true}}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, d)

@@ -36,6 +36,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -169,6 +170,9 @@ func (d *Dispatcher) Use(mw ...handlers.Middleware) { d.mux.Use(mw...) }
 // Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options (queue,
 // priority, timeout, attempts, backoff). The schedule belongs to this release. When a newer release leads that does not
 // declare it, it is retired. If Schedule refuses, it returns the error, and Run returns it again.
+//
+// Handle may register the type's handler later. Run refuses a schedule whose type has none; if another program has it, declare
+// the schedule by [Dispatcher.Declare], with Elsewhere.
 func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, payload any, opts ...task.Option) error {
 	t := task.New(typ, payload, opts...)
 	s := producer.Schedule{
@@ -211,7 +215,8 @@ func (d *Dispatcher) refuse(err error) error {
 }
 
 // Declare replaces all declared schedules, even while the dispatcher runs: if this instance leads, the changes take effect
-// at once. If one schedule is refused, nothing changes.
+// at once. If one schedule is refused, nothing changes. Declare refuses a type without a handler only while the dispatcher runs;
+// before, Run does. See Schedule.Elsewhere.
 //
 // An empty list declares that there are no schedules: those of earlier releases are retired. A nil list declares nothing: they
 // stay as they are, as with a config file that lacks the key schedules.
@@ -232,11 +237,31 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.schedules, d.leaves = kept, list == nil
 	if d.scheduler != nil {
-		d.scheduler.Redeclare()
+		if err := d.checkHandled(kept); err != nil {
+			return err
+		}
+		defer d.scheduler.Redeclare()
 	}
+	d.schedules, d.leaves = kept, list == nil
 	return nil
+}
+
+// checkHandled refuses schedules whose tasks nothing is known to handle: they would wait, while all looks well.
+func (d *Dispatcher) checkHandled(list []producer.Schedule) error {
+	var all []error
+	for i := range list {
+		s := &list[i]
+		if _, ok := d.mux.Handler(s.Task); ok || s.Elsewhere {
+			continue
+		}
+		hint := "register its handler with Handle; if another program handles it, set Elsewhere of the schedule"
+		if near := wording.Nearest(s.Task, d.mux.Types()); near != "" {
+			hint = "did you mean " + near + "? Else " + hint
+		}
+		all = append(all, fmt.Errorf("schedule %q: %w", s.Name, &task.FieldError{Field: "task", Value: s.Task, Reason: "no handler in this program", Hint: hint}))
+	}
+	return errors.Join(all...)
 }
 
 // declared returns the schedules that this release declares. They are never changed, only added to and replaced.

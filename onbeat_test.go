@@ -27,6 +27,29 @@ import (
 
 const patience = 30 * time.Second
 
+func TestRun_refusesAScheduleWhoseTypeHasNoHandlerHere(t *testing.T) {
+	t.Parallel()
+	every := schedule.Every(time.Hour)
+	d := dispatcher(t, testredis.Client(t), onbeat.Config{Release: "v1"})
+	must(t, d.Schedule("later", every, "invoice.send", nil)) // its handler comes later
+	must(t, d.Schedule("wrong", every, "invoice.sent", nil))
+	must(t, d.Handle("invoice.send", handlers.Func(nothing)))
+	err := d.Run(t.Context())
+	var wrong *task.FieldError
+	if !errors.As(err, &wrong) || wrong.Field != "task" || wrong.Value != "invoice.sent" || !strings.Contains(wrong.Hint, "invoice.send") || strings.Contains(err.Error(), "later") {
+		t.Fatalf("run: %v", err)
+	}
+
+	right := []onbeat.Schedule{{Name: "wrong", Rule: every, Task: "invoice.sent", Elsewhere: true}}
+	must(t, d.Declare(right))
+	run(t, d)
+	testredis.Eventually(t, patience, func() bool { return d.Unready() == nil }, "it runs")
+	if err := d.Declare([]onbeat.Schedule{{Name: "wrong", Rule: every, Task: "invoice.sent"}}); !errors.Is(err, task.ErrInvalid) || len(d.Declared()) != 1 || !d.Declared()[0].Elsewhere {
+		t.Errorf("declare while it runs: %v", err)
+	}
+	must(t, d.Declare(right))
+}
+
 func dispatcher(t *testing.T, rdb redis.UniversalClient, c onbeat.Config) *onbeat.Dispatcher {
 	t.Helper()
 	if c.Namespace == "" {
@@ -155,8 +178,8 @@ func TestNew_refusals(t *testing.T) {
 func TestDeclare(t *testing.T) {
 	t.Parallel()
 	d := dispatcher(t, testredis.Client(t), onbeat.Config{})
-	one := producer.Schedule{Name: "one", Task: "a", Rule: schedule.Every(time.Hour)}
-	two := producer.Schedule{Name: "two", Task: "a", Rule: schedule.Every(time.Hour), Payload: json.RawMessage(`1`)}
+	one := producer.Schedule{Elsewhere: true, Name: "one", Task: "a", Rule: schedule.Every(time.Hour)}
+	two := producer.Schedule{Elsewhere: true, Name: "two", Task: "a", Rule: schedule.Every(time.Hour), Payload: json.RawMessage(`1`)}
 	for _, list := range [][]producer.Schedule{{one, one}, {one, {Name: "bad"}}} {
 		if err := d.Declare(list); err == nil {
 			t.Errorf("%v was declared", list)

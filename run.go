@@ -3,6 +3,7 @@ package onbeat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"runtime/pprof"
 	"slices"
@@ -21,10 +22,10 @@ import (
 
 // Run works until ctx ends, or until a person asks this instance to drain. Then it resigns, so that another instance leads at once, and lets running tasks finish for as
 // long as Config.Drain, or until Config.Hurry. It hands back the rest and returns nil. While Redis is unreachable, it
-// waits. Run returns an error if a registration was refused, or if Redis refuses this client. Call it once.
+// waits. Run returns an error if a registration was refused, if a schedule's type has no handler here, or if Redis refuses this client. Call it once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
-	bad := d.bad
+	bad := errors.Join(d.bad, d.checkHandled(d.schedules))
 	d.mu.Unlock()
 	if bad != nil {
 		return bad

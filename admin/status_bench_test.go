@@ -29,10 +29,12 @@ func BenchmarkStatus(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i := range 10_000 {
-		if err := d.Schedule(fmt.Sprint("s", i), schedule.Every(time.Hour), "job", nil); err != nil {
-			b.Fatal(err)
-		}
+	list := make([]onbeat.Schedule, 10_000)
+	for i := range list {
+		list[i] = onbeat.Schedule{Name: fmt.Sprint("s", i), Rule: schedule.Every(time.Hour), Task: "job", Elsewhere: true}
+	}
+	if err := d.Declare(list); err != nil {
+		b.Fatal(err)
 	}
 	for left := tasks; left > 0; left -= 10_000 {
 		list := make([]*task.Task, min(left, 10_000))

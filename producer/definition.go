@@ -40,6 +40,10 @@ type Schedule struct {
 	MaxAttempts int
 	Backoff     task.Backoff
 
+	// Elsewhere says that other programs of the namespace handle the type, so this one needs no handler for it. It is not stored: only
+	// the dispatcher that declares the schedule reads it.
+	Elsewhere bool
+
 	sealed *task.Sealed // the payload, if it is encrypted and this process cannot open it
 }
 

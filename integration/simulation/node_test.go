@@ -72,7 +72,9 @@ func (w *world) start(p *process) *node {
 	}
 	var list []producer.Schedule
 	for _, name := range p.Declares {
-		list = append(list, w.plan.timetable(name).schedule(p.Release, w.began))
+		s := w.plan.timetable(name).schedule(p.Release, w.began)
+		s.Elsewhere = true // another process has the types that this one lacks
+		list = append(list, s)
 	}
 	if err := d.Declare(list); err != nil {
 		w.t.Fatalf("plan %d: process %s: %v", w.plan.Seed, p.Name, err)
