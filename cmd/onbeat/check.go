@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
@@ -17,8 +18,9 @@ import (
 )
 
 type checkCmd struct {
-	File      string `arg:"" predict:"file" help:"Config file, or a list of schedules as in schedules apply; - is stdin."`
-	AllowExec bool   `help:"Check for a serve with this flag: it lets tasks run programs (the exec handler)."`
+	File        string `arg:"" predict:"file" help:"Config file, or a list of schedules as in schedules apply; - is stdin."`
+	AgainstLive bool   `help:"Also ask the namespace which schedules will be retired: a release declares them now, and this file does not."`
+	AllowExec   bool   `help:"Check for a serve with this flag: it lets tasks run programs (the exec handler)."`
 }
 
 // Help is shown by onbeat check --help.
@@ -26,7 +28,7 @@ func (c *checkCmd) Help() string {
 	return "Checks a whole config file as serve with the same flags would, without Redis: settings, schedules, cron rules, task types and their " +
 		"payloads. In a list of schedules alone, it accepts task types that onbeat has no handler for.\n\n" +
 		"Prints OK and the next slot of each schedule, or each problem as FILE:LINE: FIELD: what is wrong. It warns of an " +
-		"environment variable that the file names and that is not set here, of a token of the API or a secret of notify that cannot be read here, and of a missing namespace. Exits with 1 if there is a problem, 2 if it cannot read the file."
+		"environment variable that the file names and that is not set here, of a token of the API or a secret of notify that cannot be read here, and of a missing namespace. It asks Redis only with --against-live. Exits with 1 if there is a problem, 2 if it cannot read the file."
 }
 
 // checked is the result of a check.
@@ -36,6 +38,7 @@ type checked struct {
 	Problems  []fault        `json:"problems"`
 	Warnings  []fault        `json:"warnings"`
 	Schedules []nextSlotLine `json:"schedules"`
+	Retired   []admin.Plan   `json:"will_be_retired,omitempty"` // with --against-live
 }
 
 // fault is a problem or a warning, with its place in the file.
@@ -81,12 +84,20 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	if found.OK = err == nil; found.OK {
 		found.addSchedules(f, time.Now())
 	}
+	if c.AgainstLive && found.OK {
+		if found.Retired, err = a.retiredBy(ctx, f); err != nil {
+			return err
+		}
+	}
 	if a.JSON {
 		if err := a.printJSON(found); err != nil {
 			return err
 		}
 	} else {
 		a.printChecked(&found)
+		if f != nil {
+			a.printRetired(f, found.Retired)
+		}
 	}
 	if !found.OK {
 		return errSaid

@@ -50,6 +50,7 @@ onbeat notify test -c onbeat.yaml oncall`,
 	"check": `
 onbeat check onbeat.yaml
 onbeat check --allow-exec onbeat.yaml
+onbeat check --against-live onbeat.yaml
 onbeat check --json onbeat.yaml`,
 	"schedules apply": `
 onbeat schedules apply schedules.yaml

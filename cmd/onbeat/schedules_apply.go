@@ -14,7 +14,7 @@ import (
 
 type schedulesApplyCmd struct {
 	File   string `arg:"" predict:"file" help:"YAML file with schedules as in the config file, or only their list; - is stdin."`
-	DryRun bool   `help:"Show the schedules and fields that apply would make or change, and write nothing."`
+	DryRun bool   `help:"Show the schedules and fields that apply would make or change, and of a config the schedules that a release with it retires. Write nothing."`
 }
 
 // Help is shown by onbeat schedules apply --help.
@@ -43,7 +43,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer cl.Close()
 	if c.DryRun {
-		err = a.planSchedules(ctx, cl, list)
+		err = a.planSchedules(ctx, cl, file)
 	} else {
 		err = a.applySchedules(ctx, cl, list)
 	}

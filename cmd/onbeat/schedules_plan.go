@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// planSchedules shows what apply would do. It writes nothing.
-func (a *app) planSchedules(ctx context.Context, cl *client, list []producer.Schedule) error {
-	plans := []admin.Plan{}
+// planSchedules shows what apply would do, and, of a config, what a release that leads with it retires. It writes nothing.
+func (a *app) planSchedules(ctx context.Context, cl *client, f *config.File) error {
+	plans, list := []admin.Plan{}, f.Schedules
 	for i := range list {
 		plan, err := cl.Schedules.Plan(ctx, list[i])
 		if err != nil {
@@ -22,9 +23,14 @@ func (a *app) planSchedules(ctx context.Context, cl *client, list []producer.Sch
 			a.printPlan(&plan, &list[i])
 		}
 	}
-	if a.JSON {
-		return a.printJSON(plans)
+	retired, err := retires(ctx, cl, f)
+	if err != nil {
+		return err
 	}
+	if a.JSON {
+		return a.printJSON(append(plans, retired...))
+	}
+	a.printRetired(f, retired)
 	return nil
 }
 

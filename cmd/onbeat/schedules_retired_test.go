@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,53 @@ func (s *shell) release(name string, declared ...string) *instance.Manager {
 		}
 	})
 	return m
+}
+
+func TestCheck_againstLiveNamesWhatWillBeRetired(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.release("v1", "billing", "reports")
+	testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(s.run("", "schedules", "list").out, "reports") }, "it declares")
+	if r := s.run("", "schedules", "apply", s.file("hand.yaml", "- {name: by-hand, every: 1h, task: echo}\n")); r.code != exitFine {
+		t.Fatalf("%+v", r)
+	}
+	head := "namespace: " + s.ns + "\nredis: {url: " + s.url + "}\n"
+	for name, x := range map[string]struct {
+		file string
+		want []string
+	}{
+		"one is left out":  {head + "schedules: [{name: billing, every: 1h, task: echo}]\n", []string{"reports"}},
+		"an empty list":    {head + "schedules: []\n", []string{"billing", "reports"}},
+		"without the key":  {head, nil},
+		"a list by itself": {"- {name: billing, every: 1h, task: echo}\n", nil},
+	} {
+		file := s.file("new.yaml", x.file)
+		var found checked
+		s.json(&found, "check", "--against-live", file)
+		var plans []admin.Plan
+		if r := s.run("", "schedules", "apply", "--dry-run", "--json", file); json.Unmarshal([]byte(r.out), &plans) != nil { // stderr notes that no instance handles echo
+			t.Fatalf("%s: %+v", name, r)
+		}
+		plans = slices.DeleteFunc(plans, func(p admin.Plan) bool { return p.Result != willRetire })
+		for _, got := range [][]admin.Plan{found.Retired, plans} {
+			var names []string
+			for _, p := range got {
+				if names = append(names, p.Name); p.Result != willRetire || p.DeclaredBy != "v1" {
+					t.Errorf("%s: %+v", name, p)
+				}
+			}
+			if !slices.Equal(names, x.want) {
+				t.Errorf("%s: %v, want %v", name, names, x.want)
+			}
+		}
+		out := s.must("check", "--against-live", file)
+		if strings.Count(out, willRetire) != len(x.want) || strings.Contains(out, "empty") != (len(x.want) == 2) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	if out := s.must("check", s.file("x.yaml", head+"schedules: []\n")); strings.Contains(out, willRetire) {
+		t.Errorf("without the flag: %s", out)
+	}
 }
 
 func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
