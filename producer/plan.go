@@ -55,7 +55,11 @@ func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
 		return p, nil //nolint:nilerr // Apply replaces what it cannot read
 	}
 	p.Secret = s.p.Secret(was.Task, was.Secret)
-	p.Declared, p.Release = was.Origin == Declared, was.Release
+	of := []Status{{Origin: was.Origin, Release: was.Release}}
+	if err := s.addDeclarer(ctx, of); err != nil {
+		return p, err
+	}
+	p.Declared, p.Release = was.Origin == Declared, of[0].Release
 	if did == Changed {
 		p.Changes, err = changesOf(&was.Schedule, &want)
 	}

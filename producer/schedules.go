@@ -42,7 +42,7 @@ func NewSchedules(p *Producer, kept *archive.Source) *Schedules {
 type Status struct {
 	Schedule Schedule
 	Origin   string // Declared or Applied
-	Release  string // the release that declared it
+	Release  string // the release that declares it; of one that is gone, the release that wrote its definition
 	Paused   bool
 	Pause    *Pause // set for one that is paused, if it is known by whom; else nil
 	Anchor   time.Time
@@ -158,7 +158,7 @@ func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	}
 	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
 	list = slices.CompactFunc(list, func(a, b Status) bool { return a.Schedule.Name == b.Schedule.Name })
-	if err := s.addPauses(ctx, list); err != nil {
+	if err := errors.Join(s.addPauses(ctx, list), s.addDeclarer(ctx, list)); err != nil {
 		return nil, err
 	}
 	return list, errors.Join(unread...)
@@ -181,6 +181,21 @@ func (s *Schedules) addPauses(ctx context.Context, list []Status) error {
 	return err
 }
 
+// addDeclarer names the release that declares the schedules now. A definition names the release that wrote it, and a later one that
+// declares the same leaves it as it is: a rollout would else write each of them anew.
+func (s *Schedules) addDeclarer(ctx context.Context, list []Status) error {
+	if !slices.ContainsFunc(list, func(x Status) bool { return x.Origin == Declared }) {
+		return nil
+	}
+	release, ok, err := s.q.Declarer(ctx)
+	for i := range list {
+		if ok && list[i].Origin == Declared {
+			list[i].Release = release
+		}
+	}
+	return err
+}
+
 // Get returns one schedule. The error matches [task.ErrNotFound] if there is none.
 func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 	st, now, err := s.read(ctx, name)
@@ -192,7 +207,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 		return Status{}, err
 	}
 	one := []Status{status}
-	err = s.addPauses(ctx, one)
+	err = errors.Join(s.addPauses(ctx, one), s.addDeclarer(ctx, one))
 	return one[0], err
 }
 

@@ -103,6 +103,9 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 	}
 	s.release("v2", "billing")
 	has("declared by v2", "schedules", "show", "billing")
+	s.release("v2b", "billing") // it declares the same, and writes nothing
+	has("declared by v2b", "schedules", "show", "billing")
+	has(`"release":"v2b"`, "schedules", "list", "--json")
 	s.release("v3", "other")
 	has("retired by v3, declared by v2", "schedules", "show", "billing")
 	var v struct {

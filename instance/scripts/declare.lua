@@ -70,11 +70,11 @@ end
 if wait > 0 then
   return { 0, math.min(wait, 1000) }
 end
-local had_order, had_gen = string.match(redis.call("HGET", meta, "declared") or "", "^(%d+) (%d+)$")
+local had_order, had_gen = string.match(redis.call("HGET", meta, "declared") or "", "^(%d+) (%d+)")
 had_order, had_gen = tonumber(had_order or 0), tonumber(had_gen or 0)
 if had_order > m.order or had_order == m.order and had_gen > m.gen then
   record(events, cap_events, "event", "declares again", "instance", ARGV[1], "release", m.release)
 end
-redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen))
+redis.call("HSET", meta, "declared", int(m.order) .. " " .. int(m.gen) .. " " .. m.release)
 redis.call("HSET", declarers, ARGV[2], int(m.order) .. " 0")
 return { 1, 0 }

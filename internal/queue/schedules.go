@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -199,6 +200,19 @@ func (q *Queue) Schedule(ctx context.Context, name string) (Stored, error) {
 		return Stored{}, err
 	}
 	return list[0], nil
+}
+
+// Declarer returns the release that was last allowed to declare schedules, if there was one; see declare.lua.
+func (q *Queue) Declarer(ctx context.Context) (release string, ok bool, err error) {
+	said, err := q.rdb.HGet(ctx, q.keys.Meta, "declared").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", false, fmt.Errorf("read which release declares: %w", store.Classify(err))
+	}
+	parts := strings.SplitN(said, " ", 3)
+	if len(parts) < 3 {
+		return "", false, nil
+	}
+	return parts[2], true, nil
 }
 
 // SchedulesNamed reads schedules by name. It returns one for each name, in that order; see [Stored.Absent].
