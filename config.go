@@ -68,6 +68,9 @@ type Config struct {
 	Outbox outbox.Opener
 	// Notify are the webhooks that are told what goes wrong; see package notify. Default: none.
 	Notify []notify.Target
+	// Heartbeat is the dead-man's switch that hears from this namespace while it keeps the beat, and says how the heartbeats of schedules
+	// are sent. Give all instances the same. Default: none.
+	Heartbeat notify.Heartbeat
 	// Observer is told what the dispatcher does: see package telemetry. Default: nobody is. Give each dispatcher its own.
 	Observer Observer
 	// Log receives state changes and failures. By default warnings and errors go to [slog.Default], as it is when [New] is called:
@@ -153,7 +156,7 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
 		field.In("caps", c.caps().Validate()), limit,
-		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkOpeners(), notify.Validate(c.Notify))
+		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkOpeners(), notify.Validate(c.Notify), field.In("heartbeat", c.Heartbeat.Validate()))
 }
 
 func (c Config) checkOpeners() (err error) {

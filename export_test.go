@@ -21,5 +21,11 @@ func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedu
 // TellOfArchive has targets hear of an archive that has been behind for that long.
 func (d *Dispatcher) TellOfArchive(behindFor time.Duration) { d.behindFor = behindFor }
 
+// BeatEvery has the dispatcher beat more often than a config may.
+func (d *Dispatcher) BeatEvery(every time.Duration) { d.cfg.Heartbeat.Every = every }
+
+// OffBeat is what stops the heartbeat of a dispatcher.
+var OffBeat = offBeat
+
 // Declared is what the release declares now.
 func (d *Dispatcher) Declared() []Schedule { return d.declared() }

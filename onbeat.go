@@ -126,6 +126,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := d.handleNotify(); err != nil {
 		return nil, err
 	}
+	if err := d.mux.Handle(notify.HeartbeatType, notify.NewHeartbeatHandler(cfg.Heartbeat, d.heartbeatOf, d.tellsOf(), cfg.Log)); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -324,15 +327,25 @@ func (d *Dispatcher) handleNotify() error {
 	if len(d.cfg.Notify) == 0 {
 		return nil
 	}
-	var observer notify.Observer
-	if d.cfg.Observer != nil {
-		observer = d.cfg.Observer
-	}
-	h, err := notify.NewHandler(d.cfg.Notify, observer, d.q, d.cfg.Log)
+	h, err := notify.NewHandler(d.cfg.Notify, d.tellsOf(), d.q, d.cfg.Log)
 	if err != nil {
 		return err
 	}
 	return d.mux.Handle(notify.Type, h)
+}
+
+// tellsOf is the observer of messages and heartbeats; nil if there is none.
+func (d *Dispatcher) tellsOf() notify.Observer {
+	if d.cfg.Observer == nil {
+		return nil
+	}
+	return d.cfg.Observer
+}
+
+// heartbeatOf returns the heartbeat of a schedule as it is now: URLs are in no task.
+func (d *Dispatcher) heartbeatOf(ctx context.Context, schedule string) (*producer.Heartbeat, error) {
+	s, err := producer.NewSchedules(d.producer, nil).Get(ctx, schedule)
+	return s.Schedule.Heartbeat, err
 }
 
 // Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned

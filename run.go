@@ -59,6 +59,12 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	heart, err := notify.NewHeart(d.rdb, d.cfg.Namespace, notify.HeartConfig{
+		Heartbeat: d.cfg.Heartbeat, Well: d.onBeat, Schedules: schedules, Queue: queueOf(d.cfg.Queues), Log: log,
+	})
+	if err != nil {
+		return err
+	}
 	kept := producer.NewSchedules(d.producer, nil)
 	d.mu.Lock()
 	d.scheduler, d.node = schedules, node
@@ -66,10 +72,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	return node.Run(ctx, func(session *instance.Session) error {
 		var g errgroup.Group
-		g.Go(func() error { return schedules.Run(session) })   // only the leader schedules
-		g.Go(func() error { return kept.KeepHealth(session) }) // only the leader notes how they went
-		g.Go(func() error { return work.Run(session) })        // Redis decides which instance may take work
-		g.Go(func() error { return move(mover, session) })     // every instance moves
+		g.Go(func() error { return schedules.Run(session) })          // only the leader schedules
+		g.Go(func() error { return kept.KeepHealth(session, heart) }) // only the leader notes how they went
+		g.Go(func() error { return work.Run(session) })               // Redis decides which instance may take work
+		g.Go(func() error { return move(mover, session) })            // every instance moves
+		if d.cfg.Heartbeat.URL != "" {
+			g.Go(func() error { return heart.Run(session) }) // only the leader's beats
+		}
 		if d.archive != nil {
 			g.Go(func() error { return d.archiver(notifier, log).Run(session) }) // only the leader archives
 		}

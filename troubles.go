@@ -2,6 +2,8 @@ package onbeat
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers/notify"
@@ -35,4 +37,32 @@ func (d *Dispatcher) troubles(ctx context.Context) ([]notify.Trouble, error) {
 		list = append(list, x)
 	}
 	return list, err
+}
+
+// errUnasked says why no heartbeat is sent: what could not be asked is not well.
+var errUnasked = errors.New("could not ask")
+
+// offBeat returns what stops the heartbeat of the dispatcher, or nil. A fault of one job does not stop it, nor does a task that a caller
+// enqueued and that no instance handles: then any caller could.
+func offBeat(s *admin.Status) error {
+	for _, u := range s.CouldNotAsk {
+		return fmt.Errorf("%w %s: %s", errUnasked, u.Source, u.Error)
+	}
+	for i := range s.Trouble {
+		switch l := &s.Trouble[i]; l.Kind {
+		case admin.NoLeader, admin.LeaderIdle, admin.WorkersBusy, admin.InstanceIdle, string(admin.Overdue), string(admin.Unhandled):
+			if !l.Warning && (l.Kind != string(admin.Unhandled) || l.Schedule() != "") {
+				return fmt.Errorf("%s %s: %s", l.Kind, l.Name, l.Text) //nolint:err113 // for the log alone
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) onBeat(ctx context.Context) error {
+	status, err := d.admin.Activity.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return offBeat(&status)
 }

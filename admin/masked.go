@@ -14,13 +14,14 @@ func (t Task) Masked() Task {
 	return t
 }
 
-// Masked returns the schedule without what is secret of its payload.
+// Masked returns the schedule without what is secret of its payload, and without the URLs of its heartbeat.
 func (s Schedule) Masked() Schedule {
 	s.Payload = secret.Mask(s.Payload, secret.Join(s.Secret, s.SecretOfType))
+	s.Heartbeat = s.Heartbeat.Masked()
 	return s
 }
 
-// Masked returns the schedule without what is secret of its payload.
+// Masked returns the schedule without what is secret of its payload, and without the URLs of its heartbeat.
 func (s ScheduleDetail) Masked() ScheduleDetail {
 	s.Schedule = s.Schedule.Masked()
 	return s
@@ -31,6 +32,7 @@ func (r Revision) Masked() Revision {
 	if r.Definition != nil {
 		d := *r.Definition
 		d.Payload = secret.Mask(d.Payload, r.Secret)
+		d.Heartbeat = d.Heartbeat.Masked()
 		r.Definition = &d
 	}
 	r.Changes = producer.MaskChanges(r.Changes, r.Secret)

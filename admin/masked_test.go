@@ -26,6 +26,13 @@ func TestMasked_hidesWhatIsSecret(t *testing.T) {
 		{Field: "payload.card", From: `"4111"`, To: `"4222"`}, {Field: "payload.n", From: "1", To: "2"}, {Field: "payload", From: string(payload)}, {Field: "task", To: "card"},
 		{Field: `payload."a.b".card`, From: `"4111"`},
 	}, []string{"card", `a\.b.card`})
+	h := &producer.Heartbeat{URL: "https://x.example/sesame", Fail: "https://x.example/sesame"}
+	if got := (admin.Schedule{Schedule: producer.Schedule{Heartbeat: h}}).Masked().Heartbeat; *got != (producer.Heartbeat{URL: "***", Fail: "***"}) || h.URL == "***" {
+		t.Errorf("%+v", got)
+	}
+	if got := producer.MaskChanges([]producer.FieldChange{{Field: "heartbeat.url", To: h.URL}}, nil)[0]; got.To != "***" || got.From != "" {
+		t.Errorf("%+v", got)
+	}
 	for i, want := range []string{`"***"`, "1", want, "", `"***"`} {
 		if changes[i].From != want {
 			t.Errorf("%s: %s, want %s", changes[i].Field, changes[i].From, want)

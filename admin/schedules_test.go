@@ -11,6 +11,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -21,7 +22,7 @@ import (
 
 // everyField is a schedule whose every field is set, as far as they go together.
 var everyField = producer.Schedule{
-	Name: "s", Task: "t", Payload: []byte(`{"a":1}`), Secret: []string{"a"}, Queue: "q", Priority: task.High, Timeout: 90 * time.Second, MaxAttempts: 4,
+	Name: "s", Task: "t", Payload: []byte(`{"a":1}`), Secret: []string{"a"}, Heartbeat: &producer.Heartbeat{URL: "https://x.example/u", Start: "https://x.example/s", Fail: "https://x.example/f"}, Queue: "q", Priority: task.High, Timeout: 90 * time.Second, MaxAttempts: 4,
 	Backoff: task.Backoff{Base: time.Second, Cap: time.Hour},
 	Rule: schedule.Rule{
 		Every: 36 * time.Hour, Cron: "0 2 * * *", Timezone: "Asia/Seoul", DST: schedule.DST{Gap: schedule.DSTGapSkip, Overlap: schedule.DSTOverlapBoth},
@@ -35,7 +36,7 @@ func TestSchedules_keepEveryField(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{everyField, everyField.Rule} {
 		for i := range reflect.ValueOf(v).NumField() {
-			if f := reflect.TypeOf(v).Field(i); f.IsExported() && reflect.ValueOf(v).Field(i).IsZero() {
+			if f := reflect.TypeOf(v).Field(i); f.IsExported() && f.Name != "Elsewhere" && reflect.ValueOf(v).Field(i).IsZero() {
 				t.Errorf("%s of %T is not set", reflect.TypeOf(v).Field(i).Name, v)
 			}
 		}
@@ -201,7 +202,7 @@ func TestInstances_sayWhoLeadsAndWhetherTheyMayWork(t *testing.T) {
 			list, err = a.Instances.List(ctx)
 			return err == nil && list.Leader() != nil
 		}, "it leads")
-		if x := roundTrip(t, list).Items[0]; x.Release != "v1" || x.State != "ready" || x.LeaseLeft() <= 0 || x.Host == "" || strings.Join(x.Types, " ") != "bad long "+task.BulkType {
+		if x := roundTrip(t, list).Items[0]; x.Release != "v1" || x.State != "ready" || x.LeaseLeft() <= 0 || x.Host == "" || strings.Join(x.Types, " ") != "bad long "+task.BulkType+" "+notify.HeartbeatType {
 			t.Errorf("%+v", x)
 		}
 		if p, err := a.Instances.Promote(ctx, "v1"); err != nil || !p.Leads || p.Leader != list.Items[0].ID {

@@ -59,7 +59,7 @@ func shown(field, value string) string {
 	if value == "" {
 		return ""
 	}
-	if field == "payload" || strings.HasPrefix(field, "payload.") {
+	if field == "payload" || strings.HasPrefix(field, "payload.") || ofHeartbeat(field) {
 		return hidden
 	}
 	if len(value) > longestValue {

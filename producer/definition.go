@@ -30,6 +30,8 @@ type Schedule struct {
 	Payload json.RawMessage
 	// Secret are the paths of the payload that are secret, besides those of its type; see [task.Secret].
 	Secret []string
+	// Heartbeat says which URLs hear of the schedule's runs. Default nil: none.
+	Heartbeat *Heartbeat
 
 	// Queue, Priority, Timeout, MaxAttempts and Backoff apply to the schedule's tasks; see task.Task. The defaults of MaxAttempts and
 	// of the first delay depend on the gap to the next slot: a slot is retried until the longest delays add up to half of that gap, an
@@ -54,7 +56,7 @@ func (s *Schedule) Validate(l task.Limits) error {
 }
 
 func (s *Schedule) checkTask(l task.Limits) error {
-	var list []error
+	list := s.Heartbeat.validate()
 	if s.Task == "" {
 		list = append(list, &task.FieldError{Field: "task", Reason: "missing", Hint: "name the task type that each slot runs, for example http"})
 	}
@@ -87,6 +89,10 @@ func (s *Schedule) AsStored() Schedule {
 	}
 	if out.Secret = nil; len(s.Secret) > 0 {
 		out.Secret = slices.Clone(s.Secret)
+	}
+	if s.Heartbeat != nil {
+		h := *s.Heartbeat
+		out.Heartbeat = &h
 	}
 	return out
 }

@@ -29,6 +29,7 @@ func fieldsOf(rule []schedule.Field) []Field {
 		{"task", "required", "the task type, which selects the handler: `echo`, `http`, `exec`, `sleep`, or one of your Go program", func(s *Schedule) any { return &s.Task }},
 		{"payload", "none", "the input of the handler: see the payloads below", func(s *Schedule) any { return &s.Payload }},
 		{"secret", "none", "secret paths of the payload, besides those of the type", func(s *Schedule) any { return &s.Secret }},
+		{"heartbeat", "none", "the URLs of a dead-man's switch: a mapping of `url`, `start` and `fail`, see [operations.md](operations.md#dead-mans-switches)", func(s *Schedule) any { return &s.Heartbeat }},
 		{"queue", "`default`", "the queue in which its tasks wait", func(s *Schedule) any { return &s.Queue }},
 		{"priority", "`normal`", "`high`, `normal` or `low`", func(s *Schedule) any { return &s.Priority }},
 		{"timeout", "`30m`", "how long one run may take", func(s *Schedule) any { return (*schedule.Duration)(&s.Timeout) }},

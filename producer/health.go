@@ -200,20 +200,29 @@ func afterPlace(text string) string {
 	return text
 }
 
-// KeepHealth notes the health of schedules in Redis in every term of the session. It returns nil when the session drains or ends; no
+// Listener hears on the leader how the runs of some schedules ended.
+type Listener interface {
+	// Listens reports whether it wants to hear of a schedule.
+	Listens(schedule string) bool
+	// Hear is told of runs that are done or dead, every two seconds or so, also if there are none. What it has heard may come once more if
+	// the leader is lost, or if it returns an error.
+	Hear(ctx context.Context, term task.Term, runs []Run) error
+}
+
+// KeepHealth notes the health of schedules in Redis in every term of the session, and tells the listener. It returns nil when the session drains or ends; no
 // failure ends it: what was not noted is in the history, and is noted next time. What Redis drops from the history before that is never
 // noted.
 func (s *Schedules) KeepHealth(session interface {
 	Context() context.Context
 	Draining() <-chan struct{}
 	Term() (t task.Term, began time.Time, leads bool)
-}) error {
+}, l Listener) error {
 	var place *string // up to where the history is noted; nil: to be read
 	for {
 		wait := healthStep
 		if term, _, leads := session.Term(); !leads {
 			place = nil
-		} else if next, more, err := s.noteHealth(session.Context(), term, place); err != nil {
+		} else if next, more, err := s.noteHealth(session.Context(), term, place, l); err != nil {
 			place, wait = nil, healthAgain
 		} else if place = &next; more {
 			wait = 0
@@ -228,8 +237,8 @@ func (s *Schedules) KeepHealth(session interface {
 	}
 }
 
-// noteHealth takes in a part of the history behind a place, and notes it. It returns the next place, and whether there is more.
-func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *string) (next string, more bool, err error) {
+// noteHealth takes in a part of the history behind a place, tells the listener, and notes it. It returns the next place, and whether there is more.
+func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *string, l Listener) (next string, more bool, err error) {
 	if place == nil {
 		noted, err := s.q.Health(ctx, []string{healthPlace})
 		if err != nil {
@@ -246,7 +255,10 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *strin
 		}
 		return nil
 	})
-	if more = errors.Is(err, errEnough); err != nil && !more || len(read) == 0 {
+	if more = errors.Is(err, errEnough); err != nil && !more {
+		return *place, false, err
+	}
+	if err := l.Hear(ctx, term, ended(read, l)); err != nil || len(read) == 0 { // before it is noted, or a lost leader's would be lost
 		return *place, false, err
 	}
 	next = read[len(read)-1].ID
@@ -270,6 +282,19 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *strin
 		}
 	}
 	return next, more, s.q.NoteHealth(ctx, term, c)
+}
+
+// ended are the runs that a listener hears of.
+func ended(read []history.Entry, l Listener) (runs []Run) {
+	for _, e := range read {
+		for i := range e.Notes {
+			n := &e.Notes[i]
+			if (n.Word == history.Done || n.Word == history.Dead) && n.Maker != "" && l.Listens(n.Maker) {
+				runs = append(runs, RunOf(n))
+			}
+		}
+	}
+	return runs
 }
 
 // noted reads what is noted of schedules.

@@ -7,19 +7,29 @@ import (
 	"github.com/onbeat/onbeat/internal/secret"
 )
 
-// MaskChanges returns changes of fields with *** in the place of each value of a payload that lies at a secret path.
+// MaskChanges returns changes of fields with *** in the place of each URL of a heartbeat, and of each value of a payload that lies at a
+// secret path.
 func MaskChanges(list []FieldChange, paths []string) []FieldChange {
-	if len(paths) == 0 {
-		return list
+	if list == nil {
+		return nil
 	}
 	out := make([]FieldChange, len(list))
 	for i, c := range list {
-		if place, ok := placeOf(c.Field); ok {
+		if ofHeartbeat(c.Field) {
+			c.From, c.To = masked(c.From), masked(c.To)
+		} else if place, ok := placeOf(c.Field); ok && len(paths) > 0 {
 			c.From, c.To = string(secret.MaskAt([]byte(c.From), place, paths)), string(secret.MaskAt([]byte(c.To), place, paths))
 		}
 		out[i] = c
 	}
 	return out
+}
+
+func masked(value string) string {
+	if value == "" {
+		return ""
+	}
+	return secret.Masked
 }
 
 // placeOf reads the name that flatten gave to a part of a payload: its fields, from the outside in.

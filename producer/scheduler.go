@@ -61,6 +61,7 @@ type Scheduler struct {
 	redeclare instance.Bell
 	memory    memory // of the last term
 	progress  progress
+	hearts    hearts
 }
 
 // NewScheduler returns a scheduler of a namespace. It does not talk to Redis. It refuses an invalid namespace with a

@@ -243,6 +243,7 @@ func (t *term) hold(st queue.Stored, e *entry, err error) {
 		t.halves = true // keep what is known of it: it is made whole from that
 		return
 	}
+	t.hearts.set(st.Name, e)
 	if old := t.entries[st.Name]; old != nil {
 		old.next = time.Time{}
 		t.plan.fix(old)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/outbox"
@@ -77,6 +78,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	doubts   prometheus.Counter
 	told     *prometheus.CounterVec
+	beats    *prometheus.CounterVec
 	secrets  *prometheus.CounterVec
 	targets  *bounded
 
@@ -151,6 +153,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.lost = counter("onbeat_archive_lost_entries_total", "Entries that Redis dropped before this process could archive them.")
 	m.behind.Store(-1)
 	m.told = counters("onbeat_notifications_total", "Attempts of this process to send a message to a target of notify, by result.", "target", "result")
+	m.beats = counters("onbeat_heartbeats_total", "Attempts of this process to send a heartbeat, of the dispatcher or of a schedule, by result.", "of", "result")
 	m.secrets = counters("onbeat_api_secret_errors_total", "Readings of a token's file, or of the certificates, of the API that failed.", "kind", "name")
 	for _, kind := range errorKinds {
 		m.failures.WithLabelValues(kind.name)
@@ -159,12 +162,16 @@ func (m *Metrics) make() []prometheus.Collector {
 	for _, result := range []string{claimedSome, claimedNone, claimRefused, claimFailed} {
 		m.claims.WithLabelValues(result)
 	}
+	for _, result := range notify.Results() {
+		m.beats.WithLabelValues(notify.OfDispatcher, result)
+		m.beats.WithLabelValues(notify.OfSchedules, result)
+	}
 	for _, result := range []string{outbox.Moved, outbox.Duplicate, outbox.Refused, outbox.Stuck} {
 		m.moved.WithLabelValues(result)
 	}
 	return []prometheus.Collector{
 		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
-		m.doubts, m.lost, m.told, m.secrets, m.moved, m.outbox, &scrape{m},
+		m.doubts, m.lost, m.told, m.beats, m.secrets, m.moved, m.outbox, &scrape{m},
 	}
 }
 

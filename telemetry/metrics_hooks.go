@@ -156,5 +156,8 @@ func (m *Metrics) Notified(target, result string) {
 	m.told.WithLabelValues(label, result).Inc()
 }
 
+// Beat counts an attempt to send a heartbeat.
+func (m *Metrics) Beat(of, result string) { m.beats.WithLabelValues(of, result).Inc() }
+
 // SecretUnreadable counts a secret of the API that could not be read again: of a "token" by its name, or "tls" for the certificates.
 func (m *Metrics) SecretUnreadable(kind, name string) { m.secrets.WithLabelValues(kind, name).Inc() }

@@ -77,7 +77,8 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		found.Warnings = append(a.namespaceWarning(f), faultsOf(f.Unset(), redisFileOf(f), archiveFileOf(f), f.Lacking())...)
 		if err == nil {
 			_, lacking := f.Notify.Targets(a.env)
-			found.Warnings = append(found.Warnings, faultsOf(a.tokensOf(f), lacking)...)
+			_, beat := f.Heartbeat.Resolve(a.env)
+			found.Warnings = append(found.Warnings, faultsOf(a.tokensOf(f), lacking, beat)...)
 		}
 	}
 	found.Problems = faultsOf(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 type schedulesShowCmd struct {
 	Name   string `arg:"" predict:"schedule" help:"Schedule."`
-	Reveal bool   `help:"Show the secret values of the payload too."`
+	Reveal bool   `help:"Show the secret values of the payload too, and the URLs of the heartbeat."`
 }
 
 // Run shows a schedule, also one that was retired and may come back.
@@ -62,6 +63,10 @@ func (a *app) printSchedule(s *admin.ScheduleDetail, now time.Time) {
 	}
 	f.add("task", s.Task)
 	f.add("payload", string(plainJSON(s.Payload))+s.Encrypted)
+	if s.Heartbeat != nil {
+		b, _ := json.Marshal(s.Heartbeat) // texts always encode
+		f.add("heartbeat", string(plainJSON(b)))
+	}
 	f.add("queue", s.Queue)
 	if s.Priority != task.Normal {
 		f.add("priority", s.Priority.String())

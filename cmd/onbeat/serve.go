@@ -67,6 +67,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if own.Notify, err = cfg.Notify.Targets(a.env); err != nil {
 		return err
 	}
+	if own.Heartbeat, err = cfg.Heartbeat.Resolve(a.env); err != nil {
+		return err
+	}
 	registry, metrics, err := telemetry.NewRegistry(telemetry.Options{Version: buildVersion(), Release: own.Release})
 	if err != nil {
 		return err
@@ -223,16 +226,17 @@ func (c *serveCmd) reload(ctx context.Context, hangups <-chan os.Signal, a *app,
 	}
 }
 
-// checkReferences refuses schedules whose payloads refer to a variable that the handlers of this process may not pass on: they keep
+// checkReferences refuses schedules whose payloads or heartbeats refer to a variable that the handlers of this process may not pass on: they keep
 // the http.pass_env that they were started with, so each run would fail.
 func (t target) checkReferences(list []producer.Schedule) error {
 	for i := range list {
-		if list[i].Task != "http" {
-			continue
+		field, names := "heartbeat", list[i].Heartbeat.Env()
+		if list[i].Task == "http" {
+			field, names = "payload or heartbeat", append(names, handlers.HTTPEnv(list[i].Payload)...)
 		}
-		for _, name := range handlers.HTTPEnv(list[i].Payload) {
+		for _, name := range names {
 			if !slices.Contains(t.passEnv, name) {
-				return fmt.Errorf("schedule %q: %w", list[i].Name, refuse("payload", "${"+name+"}",
+				return fmt.Errorf("schedule %q: %w", list[i].Name, refuse(field, "${"+name+"}",
 					"this instance was started without that variable in http.pass_env", "restart the instance"))
 			}
 		}

@@ -19,6 +19,8 @@ var ErrNoTarget = errors.New("no target has this name in the config of this inst
 type Observer interface {
 	// Notified is told the target, and what came of it: one of [Results].
 	Notified(target, result string)
+	// Beat is told of each attempt to send a heartbeat, of the [OfDispatcher] or [OfSchedules], and what came of it.
+	Beat(of, result string)
 }
 
 // The results of an attempt.
@@ -77,13 +79,7 @@ func (h *Handler) Handle(ctx context.Context, t *task.Task) error {
 
 // tell says what came of an attempt. A message that could not be sent is an event, and never another message.
 func (h *Handler) tell(ctx context.Context, t *task.Task, p *delivery, err error) {
-	result := Sent
-	switch {
-	case err != nil && (handlers.IsDead(err) || t.Attempt >= t.AttemptsAllowed()):
-		result = GaveUp
-	case err != nil:
-		result = Failed
-	}
+	result := resultOf(t, err)
 	if h.observer != nil {
 		h.observer.Notified(p.Target, result)
 	}
@@ -95,6 +91,17 @@ func (h *Handler) tell(ctx context.Context, t *task.Task, p *delivery, err error
 	if told != nil {
 		h.log.Debug().Err(told).Msg("could not record that as an event")
 	}
+}
+
+// resultOf is what came of an attempt of a task.
+func resultOf(t *task.Task, err error) string {
+	switch {
+	case err == nil:
+		return Sent
+	case handlers.IsDead(err) || t.Attempt >= t.AttemptsAllowed():
+		return GaveUp
+	}
+	return Failed
 }
 
 // CheckPayload implements [handlers.PayloadChecker].

@@ -56,7 +56,7 @@ func (s *sender) send(ctx context.Context, t *task.Task, m *Message) error {
 	call.Payload, call.Sealed, call.Secret = s.request(t.ID, body, time.Now()), nil, nil
 	// The answer is no output of the run, which an archive would keep: it may repeat the URL.
 	if err := s.http.Handle(handlers.KeepOutput(ctx, 0), &call); err != nil {
-		return &sendError{s.Name, s.host, field.Veil(s.secrets, err)}
+		return &sendError{fmt.Sprintf("target %q", s.Name), s.host, field.Veil(s.secrets, err)}
 	}
 	return nil
 }
@@ -83,15 +83,15 @@ func literal(body string) string {
 	return reference.ReplaceAllStringFunc(body, func(match string) string { return "$" + match })
 }
 
-// sendError says which target a message could not be sent to. It unwraps to the error of http, so that a delay that the receiver asks
+// sendError says to what something could not be sent. It unwraps to the error of http, so that a delay that the receiver asks
 // for, and an address that is not allowed, count.
 type sendError struct {
-	target, host string
-	err          error
+	to, host string
+	err      error
 }
 
 func (e *sendError) Error() string {
-	return fmt.Sprintf("target %q at %s: %v", e.target, e.host, e.err)
+	return fmt.Sprintf("%s at %s: %v", e.to, e.host, e.err)
 }
 func (e *sendError) Unwrap() error { return e.err }
 

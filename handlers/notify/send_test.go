@@ -209,6 +209,8 @@ type told struct {
 }
 
 func (o *told) Notified(target, result string) { o.results = append(o.results, target+" "+result) }
+func (o *told) Beat(of, result string)         { o.results = append(o.results, of+" "+result) }
+
 func (o *told) Tell(_ context.Context, kind string, fields ...string) error {
 	o.events = append(o.events, kind+" "+strings.Join(fields, " "))
 	return nil

@@ -83,6 +83,7 @@ function factsOf(s) {
     ['Jitter', words.span(s.jitter)], ['Missed slots', s.missed], ['Catch up', words.span(s.catch_up)], ['Overlap', s.overlap],
     ['Queue', s.queue], ['Priority', s.priority], ['Attempts', s.max_attempts && String(s.max_attempts)], ['Timeout', words.span(s.timeout)],
     ['Backoff', [s.backoff, s.backoff_cap && 'up to ' + s.backoff_cap].filter(Boolean).join(', ')],
+    ['Heartbeat', s.heartbeat && Object.keys(s.heartbeat).join(', ')],
     ['Origin', words.declaredBy(s)], ['Revision', String(s.revision || '')],
   ];
 }

@@ -11,6 +11,7 @@ import { cadence, capital, zoneOf } from './words.js';
 
 const texts = ['task', 'start', 'jitter', 'missed', 'catch_up', 'overlap', 'until', 'queue', 'priority', 'timeout', 'backoff', 'backoff_cap'];
 const numbers = ['max_runs', 'max_attempts'];
+const beats = ['url', 'start', 'fail']; // of a heartbeat
 const ofCron = ['cron', 'timezone', 'dst_gap', 'dst_overlap'];
 const ofEvery = ['every', 'start'];
 const whens = [...ofCron, ...ofEvery, 'jitter', 'until']; // what the preview judges
@@ -49,9 +50,10 @@ export class Editor {
     for (const e of $$('[data-old]', this.form)) e.hidden = this.made;
     const payload = s.payload === undefined ? '' : JSON.stringify(s.payload, null, 2);
     const values = { ...s, payload, secret: s.secret?.join(', '), dst_gap: s.dst?.gap, dst_overlap: s.dst?.overlap };
+    for (const part of beats) values['heartbeat_' + part] = s.heartbeat?.[part];
     if (values.missed === 'once') values.missed = '';
     if (values.overlap === 'allow') values.overlap = '';
-    for (const name of [...texts, ...numbers, ...ofCron, 'every', 'name', 'payload', 'secret']) this.form.elements[name].value = values[name] ?? '';
+    for (const name of [...texts, ...numbers, ...ofCron, 'every', 'name', 'payload', 'secret', ...beats.map((part) => 'heartbeat_' + part)]) this.form.elements[name].value = values[name] ?? '';
     this.form.elements.when.value = s.cron ? 'cron' : 'every';
     clear(this.form);
     this.unsaved.saved();
@@ -86,6 +88,8 @@ export class Editor {
     if (!this.made) d.name = this.was.name;
     const dst = Object.fromEntries(['gap', 'overlap'].map((k) => [k, value('dst_' + k)]).filter(([, v]) => cron && v));
     if (Object.keys(dst).length) d.dst = dst;
+    const heartbeat = Object.fromEntries(beats.map((part) => [part, value('heartbeat_' + part)]).filter(([, v]) => v));
+    if (Object.keys(heartbeat).length) d.heartbeat = { url: '', ...heartbeat };
     for (const name of numbers) if (value(name)) d[name] = wholeNumber(name, value(name));
     if (value('secret')) d.secret = listOf(value('secret'));
     if (value('payload')) d.payload = json('payload', value('payload'));

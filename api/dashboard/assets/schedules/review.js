@@ -60,7 +60,7 @@ async function show(root, d, was, plan, before = []) {
 }
 
 const fields = [
-  'task', 'payload', 'secret', 'queue', 'priority', 'timeout', 'max_attempts', 'backoff', 'backoff_cap',
+  'task', 'payload', 'secret', 'heartbeat', 'queue', 'priority', 'timeout', 'max_attempts', 'backoff', 'backoff_cap',
   'every', 'cron', 'timezone', 'dst', 'start', 'until', 'max_runs', 'jitter', 'missed', 'catch_up', 'overlap',
 ];
 

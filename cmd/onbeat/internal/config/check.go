@@ -22,7 +22,7 @@ func (f *File) Check() error {
 	}
 	list := append(slices.Clone(f.unread), f.problems...)
 	for _, check := range []func() error{
-		f.checkRedis, f.checkNamespace, f.checkDispatcher, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkNotify, f.checkLog,
+		f.checkRedis, f.checkNamespace, f.checkDispatcher, f.Handlers.Validate, f.checkArchive, f.checkAPI, f.checkNotify, f.checkHeartbeat, f.checkLog,
 	} {
 		list = f.add(list, "", check())
 	}

@@ -33,6 +33,8 @@ type File struct {
 	API API
 	// Notify are the targets of notifications.
 	Notify Notify
+	// Heartbeat is that of the dispatcher.
+	Heartbeat Heartbeat
 	// Log says how the instance logs.
 	Log Log
 	// Schedules are those that the instance declares. It is nil if the file lacks the key: an empty list is a declaration too.
@@ -107,6 +109,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	f.Handlers = s.handlers()
 	f.takeAPI(&s.API)
 	f.takeNotify(s.Notify)
+	f.takeHeartbeat(&s.Heartbeat)
 	f.Log = Log{Level: string(s.Log.Level), Format: string(s.Log.Format)}
 	f.exec = s.Exec != nil
 	for _, err := range s.Keep.zeros() {

@@ -68,7 +68,7 @@ func TestReference_saysOfSchedulesWhatTheirFieldsSay(t *testing.T) {
 func TestSchedules_areReadAsTheAPIShowsThem(t *testing.T) {
 	t.Parallel()
 	want := producer.Schedule{
-		Name: "s", Task: "t", Payload: []byte(`{"a":[1,null,"x"]}`), Secret: []string{"a"}, Queue: "q", Priority: task.High, Timeout: 90 * time.Second, MaxAttempts: 4,
+		Name: "s", Task: "t", Payload: []byte(`{"a":[1,null,"x"]}`), Heartbeat: &producer.Heartbeat{URL: "https://x.example/u", Start: "https://x.example/s"}, Secret: []string{"a"}, Queue: "q", Priority: task.High, Timeout: 90 * time.Second, MaxAttempts: 4,
 		Backoff: task.Backoff{Base: time.Second, Cap: time.Hour},
 		Rule: schedule.Rule{
 			Cron: "0 2 * * *", Timezone: "Asia/Seoul", DST: schedule.DST{Gap: schedule.DSTGapSkip, Overlap: schedule.DSTOverlapBoth},

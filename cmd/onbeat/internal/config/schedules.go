@@ -51,22 +51,27 @@ func written(name string, at any) any {
 	return at
 }
 
-// takeReferences looks at the environment variables to which payloads of http refer. Each run resolves them, and not this file.
+// takeReferences looks at the environment variables to which payloads of http and heartbeats refer. Each run resolves them, and not this
+// file.
 func (f *File) takeReferences(getenv func(string) string) {
-	allowed := f.Handlers.HTTP.PassEnv
 	for i := range f.Schedules {
-		if f.Schedules[i].Task != "http" {
-			continue
+		s, path := &f.Schedules[i], fmt.Sprintf("schedules[%d]", i)
+		if s.Task == "http" {
+			f.refersTo(path, "payload", handlers.HTTPEnv(s.Payload), ", or write $${NAME} for the text", getenv)
 		}
-		for _, name := range handlers.HTTPEnv(f.Schedules[i].Payload) {
-			path, ref := fmt.Sprintf("schedules[%d]", i), "${"+name+"}"
-			switch {
-			case !slices.Contains(allowed, name):
-				f.problems = append(f.problems, f.doc.at(path, refuse("payload", ref, "the environment variable is not in http.pass_env",
-					"add it there, or write $"+ref+" for the text")))
-			case getenv(name) == "":
-				f.lacking = append(f.lacking, f.doc.at(path, refuse("payload", ref, "the environment variable is not set", "each instance needs it")))
-			}
+		f.refersTo(path, "heartbeat", s.Heartbeat.Env(), "", getenv)
+	}
+}
+
+func (f *File) refersTo(path, field string, names []string, or string, getenv func(string) string) {
+	for _, name := range names {
+		ref := "${" + name + "}"
+		switch {
+		case !slices.Contains(f.Handlers.HTTP.PassEnv, name):
+			f.problems = append(f.problems, f.doc.at(path, refuse(field, ref, "the environment variable is not in http.pass_env",
+				"add it there"+strings.ReplaceAll(or, "${NAME}", ref))))
+		case getenv(name) == "":
+			f.lacking = append(f.lacking, f.doc.at(path, refuse(field, ref, "the environment variable is not set", "each instance needs it")))
 		}
 	}
 }

@@ -47,6 +47,7 @@ type settings struct {
 		Format text `yaml:"format"`
 	} `yaml:"log"`
 
+	Heartbeat heartbeatSettings   `yaml:"heartbeat"`
 	Notify    []notifySettings    `yaml:"notify"`
 	Schedules []producer.Schedule `yaml:"schedules"`
 }
