@@ -192,8 +192,20 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 	if err != nil || string(f.Masked().Payload) != `{"card":"***"}` || !strings.Contains(string(f.Payload), number) {
 		t.Errorf("%s, %v", f.Payload, err)
 	}
-	if err := d.Admin().Tasks.Retry(t.Context(), "dead"); err != nil {
+	if _, err := d.Admin().Tasks.Retry(t.Context(), "dead", false); err != nil {
 		t.Error(err)
+	}
+	slots, err := d.Admin().Tasks.List(t.Context(), admin.TaskQuery{TaskFilter: admin.TaskFilter{Schedule: "beat", State: task.Dead}})
+	if err != nil || len(slots.Items) == 0 {
+		t.Fatalf("%+v, %v", slots, err)
+	}
+	did, err := d.Admin().Tasks.Retry(t.Context(), slots.Items[0].ID, false)
+	again, err2 := d.Admin().Tasks.Get(t.Context(), slots.Items[0].ID)
+	if errors.Join(err, err2) != nil || did != admin.DueAnew || !strings.Contains(string(again.Payload), number) || string(again.Masked().Payload) != `{"card":"***"}` {
+		t.Errorf("%q, %v: %s", did, err, again.Masked().Payload)
+	}
+	if strings.Contains(dump(t, rdb, ns), "4111-1111") {
+		t.Error("retried as its schedule is now, the slot's payload is not encrypted")
 	}
 }
 

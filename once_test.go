@@ -78,7 +78,7 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 	enqueue("dies")
 	is(task.Dead)
 	wantEffects("a task whose report was lost", "a", 1)
-	if err := tasks.Retry(ctx, "a"); err != nil {
+	if _, err := tasks.Retry(ctx, "a", false); err != nil {
 		t.Fatal(err)
 	}
 	is(task.Done)

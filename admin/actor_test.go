@@ -60,7 +60,7 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 		}},
 		{"schedule deleted", "changes", `{"field":"every","from":"1h","to":""}`, func() error { return second(a.Schedules.Delete(ctx, "s")) }},
 		{"schedule restored", "changes", `{"field":"payload.a","from":"","to":"…"}`, func() error { return second(a.Schedules.Restore(ctx, "s")) }},
-		{"task retried by hand", "task", "dead", func() error { return a.Tasks.Retry(ctx, "dead") }},
+		{"task retried by hand", "task", "dead", func() error { return second(a.Tasks.Retry(ctx, "dead", false)) }},
 		{"task cancel asked", "task", "running", func() error { return second(a.Tasks.Cancel(ctx, "running")) }},
 		{"task deleted", "task", "due", func() error {
 			enqueue(t, a, "other", "due")

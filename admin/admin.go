@@ -42,7 +42,7 @@ func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept
 	before := past.Of(q, kept)
 	s := producer.NewSchedules(p, kept)
 	inst := &instances{q: q, reg: reg}
-	t := &tasks{q: q, p: p, past: before}
+	t := &tasks{q: q, p: p, s: s, past: before}
 	return &Admin{
 		Tasks:     t,
 		Schedules: &schedules{q: q, s: s, p: p, n: inst},

@@ -19,7 +19,8 @@ type Action string
 // The actions, and the states that they apply to.
 const (
 	CancelTasks Action = "cancel" // running, due
-	RetryTasks  Action = "retry"  // dead
+	RetryTasks  Action = "retry"  // dead; a task of a slot gets what its schedule says now
+	RetryAsWas  Action = "retry_as_it_was"
 	DeleteTasks Action = "delete" // dead or done, as the filter says; by default dead
 )
 
@@ -62,13 +63,13 @@ func (b *Bulk) states() ([]task.State, error) {
 	case CancelTasks:
 		may = []task.State{task.Running, task.Due}
 		byDefault = may
-	case RetryTasks:
+	case RetryTasks, RetryAsWas:
 		may = []task.State{task.Dead}
 		byDefault = may
 	case DeleteTasks:
 		may, byDefault = []task.State{task.Dead, task.Done}, []task.State{task.Dead}
 	default:
-		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "use cancel, retry or delete"}
+		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "use cancel, retry, retry_as_it_was or delete"}
 	}
 	if b.Filter.Type == task.BulkType {
 		return nil, &task.FieldError{Field: "filter.type", Value: task.BulkType, Reason: "a bulk action changes no other one", Hint: "stop each by itself"}
@@ -170,8 +171,9 @@ func (p place) next(page *BulkResult) string {
 // act does the action to each task, and returns how many it changed. A task that has gone by then, or has another state, is
 // not counted.
 func (t *tasks) act(ctx context.Context, a Action, list []*task.Task) (n int, err error) {
-	if a == RetryTasks {
-		return t.q.Revive(ctx, list)
+	if a == RetryTasks || a == RetryAsWas {
+		n, _, err := t.s.Revive(ctx, list, a == RetryAsWas)
+		return n, err
 	}
 	for _, x := range list {
 		if a == CancelTasks {

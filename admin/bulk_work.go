@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -35,7 +36,11 @@ func NewBulkHandler(rdb redis.UniversalClient, namespace string, log zerolog.Log
 	if err != nil {
 		return nil, err
 	}
-	return &BulkHandler{&bulks{q: q, tasks: &tasks{q: q}}, log}, nil
+	p, err := producer.New(rdb, namespace, producer.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return &BulkHandler{&bulks{q: q, tasks: &tasks{q: q, s: producer.NewSchedules(p, nil)}}, log}, nil
 }
 
 // Handle does page after page of a bulk action. A run whose claim is void does nothing. When ctx ends, the next run goes on.

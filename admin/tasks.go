@@ -26,8 +26,9 @@ type Tasks interface {
 	// Cancel removes a due task, or asks the instance that runs it to stop. It returns the state in which it found the task.
 	// It returns a [*StateError] for a task that has ended.
 	Cancel(ctx context.Context, id string) (task.State, error)
-	// Retry makes a dead task due again. It returns a [*StateError] for a task in another state.
-	Retry(ctx context.Context, id string) error
+	// Retry makes a dead task due again, and says as what: see [DueAgain]. A task of a slot gets what its schedule says now, unless
+	// asItWas is set; see [producer.Schedules.Revive]. Retry returns a [*StateError] for a task in another state.
+	Retry(ctx context.Context, id string, asItWas bool) (string, error)
 	// Delete is Cancel that also forgets a task that has ended.
 	Delete(ctx context.Context, id string) (task.State, error)
 	// Bulk does one thing to a page of the tasks that a filter matches; see [Bulk].
@@ -64,6 +65,7 @@ var listed = []task.State{task.Running, task.Due, task.Dead, task.Done}
 type tasks struct {
 	q    *queue.Queue
 	p    *producer.Producer
+	s    *producer.Schedules
 	past *past.Past
 }
 
@@ -175,20 +177,37 @@ func (t *tasks) Delete(ctx context.Context, id string) (task.State, error) {
 	return t.q.Cancel(ctx, id, byHand, true)
 }
 
-func (t *tasks) Retry(ctx context.Context, id string) error {
+// The results of [Tasks.Retry].
+const (
+	DueAgain     = "due again"                                    // a task of no slot
+	DueAnew      = "due again as its schedule is now"             // with the present payload, type and settings
+	DueAsItWas   = "due again as it was"                          // because the caller asked for it
+	DueOfNothing = "due again as it was, as its schedule is gone" // or cannot be read here
+)
+
+func (t *tasks) Retry(ctx context.Context, id string, asItWas bool) (string, error) {
 	found, err := t.q.Task(ctx, id)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if found.Unreadable != nil {
-		return fmt.Errorf("task %q: %w (a newer release wrote it, or it is damaged: no instance here can run it)", id, found.Unreadable)
+		return "", fmt.Errorf("task %q: %w (a newer release wrote it, or it is damaged: no instance here can run it)", id, found.Unreadable)
 	}
-	n := 0
+	n, anew := 0, []string(nil)
 	if found.State == task.Dead {
-		n, err = t.q.Revive(ctx, []*task.Task{found.Task})
+		n, anew, err = t.s.Revive(ctx, []*task.Task{found.Task}, asItWas)
 	}
-	if err == nil && n == 0 {
-		err = &StateError{ID: id, State: found.State, Want: task.Dead}
+	switch {
+	case err != nil:
+		return "", err
+	case n == 0:
+		return "", &StateError{ID: id, State: found.State, Want: task.Dead}
+	case len(anew) > 0:
+		return DueAnew, nil
+	case found.Task.Schedule == "" || found.Task.Slot.IsZero():
+		return DueAgain, nil
+	case asItWas:
+		return DueAsItWas, nil
 	}
-	return err
+	return DueOfNothing, nil
 }

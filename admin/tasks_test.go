@@ -98,10 +98,10 @@ func TestTasks_changeByState(t *testing.T) {
 			if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
 				t.Errorf("cancel of a dead one: %s, %v", was, err)
 			}
-			if err := a.Tasks.Retry(ctx, "due"); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
+			if _, err := a.Tasks.Retry(ctx, "due", false); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
 				t.Errorf("retry of a due one: %v", err)
 			}
-			must(t, a.Tasks.Retry(ctx, "dead"))
+			must(t, second(a.Tasks.Retry(ctx, "dead", false)))
 			testredis.Eventually(t, patience, func() bool {
 				f, err := a.Tasks.Get(ctx, "dead")
 				return err == nil && f.State == task.Dead && len(f.Failures) == 2
@@ -119,7 +119,7 @@ func TestTasks_changeByState(t *testing.T) {
 			}
 			for name, err := range map[string]error{
 				"get": second(a.Tasks.Get(ctx, "none")), "cancel": second(a.Tasks.Cancel(ctx, "none")),
-				"retry": a.Tasks.Retry(ctx, "none"), "delete": second(a.Tasks.Delete(ctx, "none")),
+				"retry": second(a.Tasks.Retry(ctx, "none", false)), "delete": second(a.Tasks.Delete(ctx, "none")),
 			} {
 				if !errors.Is(err, task.ErrNotFound) {
 					t.Errorf("%s: %v", name, err)

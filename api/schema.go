@@ -63,7 +63,7 @@ func (healthSchema) Schema(huma.Registry) *huma.Schema {
 
 // Schema is read by huma.
 func (actionSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.CancelTasks, admin.RetryTasks, admin.DeleteTasks)
+	return words(admin.CancelTasks, admin.RetryTasks, admin.RetryAsWas, admin.DeleteTasks)
 }
 
 // Schema is read by huma.

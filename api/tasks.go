@@ -17,7 +17,7 @@ func (s *Server) tasks() {
 	add(s, route{id: "getTask", method: get, path: one, summary: "Show a task", role: Viewer}, s.getTask)
 	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or delete an ended task", role: Operator}, s.deleteTask)
 	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
-	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator}, s.retryTask)
+	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator, body: reflect.TypeFor[retryBody](), mayBeEmpty: true}, s.retryTask)
 	add(s, route{id: "listFailures", method: get, path: "/failures", summary: "Group the dead tasks by type and error, a page of them at a time", role: Viewer}, s.listFailures)
 	add(s, route{id: "bulkTasks", method: post, path: "/tasks/bulk", summary: "Cancel, retry or delete the tasks that a filter matches, a page at a time", role: Operator, body: reflect.TypeFor[admin.Bulk]()}, s.bulkTasks)
 }
@@ -90,12 +90,20 @@ func stopped(id string, was task.State, result string) *reply[admin.Result] {
 	return &reply[admin.Result]{admin.Result{Name: id, Result: result, Was: was}}
 }
 
+// retryBody may be left out.
+type retryBody struct {
+	AsItWas bool `json:"as_it_was,omitempty" doc:"Keep the payload and settings that a task of a slot had, even if its schedule says something else now."`
+}
+
 func (s *Server) retryTask(ctx context.Context, in *identified) (*reply[admin.Result], error) {
-	if err := readNothing(ctx); err != nil {
-		return nil, err
+	var b retryBody
+	if len(bodyOf(ctx)) > 0 {
+		if err := read(ctx, &b, "retry"); err != nil {
+			return nil, err
+		}
 	}
-	err := s.admin.Tasks.Retry(ctx, in.ID)
-	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: "due again", Was: task.Dead}}, err
+	result, err := s.admin.Tasks.Retry(ctx, in.ID, b.AsItWas)
+	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: result, Was: task.Dead}}, err
 }
 
 func (s *Server) bulkTasks(ctx context.Context, _ *struct{}) (*reply[admin.BulkResult], error) {

@@ -161,7 +161,7 @@ func TestErrors_areThoseOfTheCall(t *testing.T) {
 		is   error
 	}{
 		"no task":     {func(a *admin.Admin) error { _, err := a.Tasks.Get(ctx, "no/such?%2F"); return err }, task.ErrNotFound},
-		"state":       {func(a *admin.Admin) error { return a.Tasks.Retry(ctx, "due") }, &admin.StateError{}},
+		"state":       {func(a *admin.Admin) error { _, err := a.Tasks.Retry(ctx, "due", false); return err }, &admin.StateError{}},
 		"no schedule": {func(a *admin.Admin) error { _, err := a.Schedules.Pause(ctx, "none", ""); return err }, task.ErrNotFound},
 		"no release":  {func(a *admin.Admin) error { _, err := a.Instances.Promote(ctx, "none"); return err }, task.ErrNotFound},
 		"cursor":      {func(a *admin.Admin) error { _, err := a.Tasks.List(ctx, admin.TaskQuery{After: "x"}); return err }, task.ErrInvalid},

@@ -185,11 +185,17 @@ func (t *tasks) end(ctx context.Context, x *call, id string) (task.State, error)
 	return out.Was, err
 }
 
-func (t *tasks) Retry(ctx context.Context, id string) error {
+func (t *tasks) Retry(ctx context.Context, id string, asItWas bool) (string, error) {
 	if id == "" {
-		return missing("task")
+		return "", missing("task")
 	}
-	return t.c.post(ctx, place("/tasks/%s/retry", id), nil, nil)
+	var body any
+	if asItWas {
+		body = map[string]bool{"as_it_was": true}
+	}
+	var out admin.Result
+	err := t.c.post(ctx, place("/tasks/%s/retry", id), body, &out)
+	return out.Result, err
 }
 
 func (t *tasks) Bulk(ctx context.Context, b admin.Bulk) (admin.BulkResult, error) {

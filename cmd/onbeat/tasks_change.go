@@ -57,8 +57,15 @@ func (c *tasksDeleteCmd) Run(ctx context.Context, a *app) error {
 }
 
 type tasksRetryCmd struct {
-	IDs []string `arg:"" optional:"" name:"id" help:"Dead tasks."`
+	IDs     []string `arg:"" optional:"" name:"id" help:"Dead tasks."`
+	AsItWas bool     `help:"Keep the payload and settings that a task of a slot had, even if its schedule says something else now."`
 	taskFilter
+}
+
+// Help is shown by onbeat tasks retry --help.
+func (c *tasksRetryCmd) Help() string {
+	return "A task of a slot gets what its schedule says now: type, payload, queue, priority, timeout, attempts and backoff. It stays as it was " +
+		"with --as-it-was, or if the schedule is gone. The answer says which."
 }
 
 // Run makes dead tasks due again.
@@ -67,13 +74,17 @@ func (c *tasksRetryCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.All {
-		return c.bulk(ctx, a, "due again", admin.RetryTasks, "")
+		action := admin.RetryTasks
+		if c.AsItWas {
+			action = admin.RetryAsWas
+		}
+		return c.bulk(ctx, a, "due again", action, "")
 	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
-		err := cl.Tasks.Retry(ctx, id)
+		result, err := cl.Tasks.Retry(ctx, id, c.AsItWas)
 		if errors.As(err, new(*admin.StateError)) {
 			err = &failure{err, "only dead tasks are retried by hand"}
 		}
-		return "due again:", err
+		return result + ":", err
 	})
 }

@@ -14,7 +14,8 @@ func RetryDead(ctx context.Context, d *onbeat.Dispatcher) error {
 	a, ctx := d.Admin(), admin.By(ctx, "ann@host") // events show the name
 	page, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Dead, Type: "invoice.send"}})
 	for _, dead := range page.Items {
-		err = errors.Join(err, a.Tasks.Retry(ctx, dead.ID))
+		_, failed := a.Tasks.Retry(ctx, dead.ID, false) // false: with the present payload of its schedule, if it is a slot's
+		err = errors.Join(err, failed)
 	}
 	_, paused := a.Schedules.Pause(ctx, "warm-up", "the cache moves") // false: it was paused already
 	return errors.Join(err, paused)

@@ -96,41 +96,67 @@ func (q *Queue) cancel(ctx context.Context, id, reason, which string) (task.Stat
 	return task.State(where), nil
 }
 
-// Revive makes dead tasks due again. It sets their attempts to zero, keeps their errors, and returns how many of the tasks
-// were dead. It returns a [*task.FieldError], and does nothing, if a task has no type: its record could not be read, and
-// must not be overwritten.
+// Revival is a dead task that becomes due again.
+type Revival struct {
+	*task.Task
+	// Schedule is the schedule that was read, at the revision Rev (0: there was none), to say what the task is now; or "".
+	Schedule string
+	Rev      int64
+	// Anew says that the task is made from the schedule, and its payload has to be encrypted. Else it is as it was.
+	Anew bool
+}
+
+// Revive makes dead tasks due again, as they were. See [Queue.ReviveAll].
 func (q *Queue) Revive(ctx context.Context, tasks []*task.Task) (int, error) {
-	for _, t := range tasks {
-		if t.Type == "" {
-			return 0, &task.FieldError{Field: "type", Reason: "missing in task " + strconv.Quote(t.ID), Hint: "onbeat cannot retry a task that it cannot read"}
+	list := make([]Revival, len(tasks))
+	for i, t := range tasks {
+		list[i].Task = t
+	}
+	n, _, err := q.ReviveAll(ctx, list)
+	return n, err
+}
+
+// ReviveAll makes dead tasks due again. It sets their attempts to zero, keeps their errors, and returns how many of the tasks
+// were dead, and which of the list it left alone because their schedule has another revision. It returns a [*task.FieldError], and does
+// nothing, if a task has no type: its record could not be read, and must not be overwritten.
+func (q *Queue) ReviveAll(ctx context.Context, list []Revival) (revived int, moved []int, err error) {
+	for i := range list {
+		if list[i].Type == "" {
+			return 0, nil, &task.FieldError{Field: "type", Reason: "missing in task " + strconv.Quote(list[i].ID), Hint: "onbeat cannot retry a task that it cannot read"}
 		}
 	}
-	revived := 0
-	for from := 0; from < len(tasks); from += MaxBatch {
-		part := tasks[from:min(from+MaxBatch, len(tasks))]
+	for from := 0; from < len(list); from += MaxBatch {
+		part := list[from:min(from+MaxBatch, len(list))]
 		var lanes laneSet
 		body := []any{len(part)}
-		for _, t := range part {
-			again := *t
+		for i := range part {
+			again := *part[i].Task
 			again.Attempts = 0
-			body = append(body, t.ID, lanes.number(LaneOf(t)), Rewrite(&again))
+			record := Rewrite
+			if part[i].Anew {
+				record = func(t *task.Task) []byte { return encodeSealed(nil, t, q.seal) }
+			}
+			body = append(body, again.ID, lanes.number(LaneOf(&again)), record(&again), part[i].Schedule, part[i].Rev)
 		}
 		k := &q.keys
-		keys := []string{k.Dead, k.Tasks, k.Lanes, k.Meta, k.Watch, k.Events}
+		keys := []string{k.Dead, k.Tasks, k.Lanes, k.Meta, k.Watch, k.Events, k.Last}
 		args := []any{k.Wake, q.capOf(ctx), Actor(ctx)}
 		keys, args = lanes.declare(k, keys, args)
 		v, err := reviveScript.Run(ctx, q.rdb, keys, append(args, body...))
 		if err != nil {
-			return revived, fmt.Errorf("retry dead tasks: %w", err)
+			return revived, moved, fmt.Errorf("retry dead tasks: %w", err)
 		}
 		r := store.NewReply(v)
 		r.Int()
 		revived += int(r.Int())
+		for _, i := range r.Indexes() {
+			moved = append(moved, from+i)
+		}
 		if r.Err != nil {
-			return revived, fmt.Errorf("retry dead tasks: %w", r.Err)
+			return revived, moved, fmt.Errorf("retry dead tasks: %w", r.Err)
 		}
 	}
-	return revived, nil
+	return revived, moved, nil
 }
 
 const (

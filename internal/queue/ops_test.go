@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,6 +147,32 @@ func TestRevive_makesTheDeadDue(t *testing.T) {
 		n, err = w.q.Revive(t.Context(), got)
 		w.must(err)
 		same(t, "revived again", n, 0)
+	})
+}
+
+// A caller read the schedule, and worked out what its dead tasks are now. If the schedule has changed since, they stay dead.
+func TestReviveAll_leavesTasksOfAScheduleThatChanged(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(job("x"), job("y"), job("z"))
+		var settle []queue.Settlement
+		var list []queue.Revival
+		for _, x := range a.claim(3, lanesOf("job")) {
+			settle = append(settle, queue.Settlement{ID: x.ID, Fence: x.Fence, Outcome: queue.Died, Record: queue.Rewrite(x)})
+			list = append(list, queue.Revival{Task: x, Schedule: map[string]string{"x": "changed", "y": "same", "z": "gone"}[x.ID], Rev: map[string]int64{"x": 7, "y": 8}[x.ID]})
+		}
+		a.cycle(0, lanesOf("job"), settle...)
+		w.must(rdb.HSet(t.Context(), w.keys.Last, "changed", "8 1 1 1 0", "same", "8 1 1 1 0").Err())
+		n, moved, err := w.q.ReviveAll(t.Context(), list)
+		w.must(err)
+		same(t, "revived", n, 2)
+		same(t, "left alone", len(moved), 1)
+		same(t, "the one", list[moved[0]].ID, "x")
+		dead, err := rdb.ZRange(t.Context(), w.keys.Dead, 0, -1).Result()
+		w.must(err)
+		same(t, "dead", strings.Join(dead, " "), "x")
 	})
 }
 
