@@ -246,7 +246,8 @@ func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 		{"some", "POST", "", `{"name":"a",` + foreign, 403},
 		{"some", "POST", "?dry_run=true", `{"name":"a",` + foreign, 403},
 		{"some", "PUT", "/a", `{` + foreign, 403},
-		{"some", "PUT", "/a", `{"every":"1h","task":"echo"}`, 403}, // in the default queue
+		{"some", "PUT", "/a", `{"every":"1h","task":"echo"}`, 403},                       // in the default queue
+		{"some", "PUT", "/a", `{"heartbeat":{"url":"https://hc.example/a"},` + own, 403}, // it may not send requests
 		{"all", "GET", "/a", "", 404},
 		{"all", "PUT", "/a", `{` + foreign, 200},
 		{"some", "PUT", "/a", `{` + own, 200},

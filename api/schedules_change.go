@@ -87,7 +87,10 @@ func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, er
 		want.Name = name
 	}
 	who := identityOf(ctx)
-	return want, mayEnqueue(&who, want.Queue, want.Task)
+	if err := mayEnqueue(&who, want.Queue, want.Task); err != nil || want.Heartbeat == nil {
+		return want, err
+	}
+	return want, mayEnqueue(&who, want.Queue, "http") // a heartbeat is a request to any URL, as a task of this type is
 }
 
 // definitionType is a struct of the fields of a schedule, for what goes by reflection.

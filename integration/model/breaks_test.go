@@ -140,7 +140,7 @@ func mutants() []mutant {
 
 		{"revive", "ended", `redis.call("ZREM", dead, task) == 1`, `true`},
 		{"revive", "ended", `redis.call("HSET", tasks, task, body)`, ``},
-		{"revive", "ended", `redis.call("ZADD", KEYS[7 + lane], now, task)`, ``},
+		{"revive", "ended", `redis.call("ZADD", KEYS[7 + lane], due, task)`, ``},
 		{"revive", "lanes", `lanes_known(lanes, meta, ARGV[1], used)`, ``},
 
 		{"enqueue", "ended", `look and (seen[id] or`, `false and (seen[id] or`},

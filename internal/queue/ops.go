@@ -136,7 +136,7 @@ func (q *Queue) ReviveAll(ctx context.Context, list []Revival) (revived int, mov
 			if part[i].Anew {
 				record = func(t *task.Task) []byte { return encodeSealed(nil, t, q.seal) }
 			}
-			body = append(body, again.ID, lanes.number(LaneOf(&again)), record(&again), part[i].Schedule, part[i].Rev)
+			body = append(body, again.ID, lanes.number(LaneOf(&again)), record(&again), slotMs(&again), part[i].Schedule, part[i].Rev)
 		}
 		k := &q.keys
 		keys := []string{k.Dead, k.Tasks, k.Lanes, k.Meta, k.Watch, k.Events, k.Last}
@@ -157,6 +157,14 @@ func (q *Queue) ReviveAll(ctx context.Context, list []Revival) (revived int, mov
 		}
 	}
 	return revived, moved, nil
+}
+
+// slotMs returns the slot of a task, or 0 if it has none.
+func slotMs(t *task.Task) int64 {
+	if t.Slot.IsZero() {
+		return 0
+	}
+	return t.Slot.UnixMilli()
 }
 
 const (
