@@ -24,12 +24,13 @@ type fleet struct {
 	head  string    // of every config file: how instances lead and consume
 	beats []string  // the schedules' names
 	ended time.Time // when the last release was asked to stop
+	still *standstill
 }
 
 func newFleet(t *testing.T, head string) *fleet {
 	t.Helper()
 	beside(t)
-	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head}
+	f := &fleet{world: newWorld(t), head: "concurrency: 50\n" + head, still: watchStandstill(t)}
 	for i := range 20 {
 		f.beats = append(f.beats, fmt.Sprintf("beat-%02d", i))
 	}
