@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
@@ -35,6 +37,20 @@ func TestStatus_workersAreBusyIfLongRunsOfUsersHoldThem(t *testing.T) {
 		}
 		if busy != c.want {
 			t.Errorf("%s: %+v", name, v.Trouble)
+		}
+	}
+}
+
+// Who starts a second replica because workers are busy must learn whether that helps.
+func TestStatus_namesTheSettingByWhichInstancesAddWorkers(t *testing.T) {
+	t.Parallel()
+	for consume, want := range map[instance.Consume]bool{instance.ConsumeNewest: true, instance.ConsumeRelease: false, instance.ConsumeAll: false} {
+		a := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 1, Consume: consume}
+		held := []queue.Held{{ID: "x", Instance: "a", At: noon.Add(-time.Minute)}}
+		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: held}, Status: Status{Counts: StatusCounts{Workers: 1}}}
+		v.lookAtWorkers([]Instance{a}, noon.Add(-30*time.Second))
+		if len(v.Trouble) != 1 || strings.Contains(v.Trouble[0].Text, "consume: release") != want {
+			t.Errorf("consume: %s: %+v", consume, v.Trouble)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
@@ -209,8 +210,13 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 			ready++
 		}
 	}
-	if lead := v.list.Leader(); lead != nil && ready > len(may) {
-		v.Trouble[len(v.Trouble)-1].Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
+	busy := &v.Trouble[len(v.Trouble)-1]
+	switch lead := v.list.Leader(); {
+	case lead == nil:
+	case lead.Consume == instance.ConsumeNewest:
+		busy.Text += "; with consume: newest the leader alone takes work, and further instances add no workers: raise concurrency, or set consume: release"
+	case ready > len(may):
+		busy.Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
 	}
 }
 
