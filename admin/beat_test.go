@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,10 +27,11 @@ func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {
 		rdb, ns := testredis.Real(t), testredis.Namespace(t)
+		var ran atomic.Int64
 		instance := func(release string) *onbeat.Dispatcher {
 			d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Release: release, Drain: 50 * time.Millisecond})
 			must(t, err)
-			must(t, d.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { return nil })))
+			must(t, d.Handle("beat", handlers.Func(func(context.Context, *task.Task) error { ran.Add(1); return nil })))
 			return d
 		}
 		one := instance("v1")
@@ -40,9 +42,12 @@ func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
 			must(t, err)
 		}
 		for _, d := range []*onbeat.Dispatcher{one, instance("v2")} {
-			running, stop := context.WithTimeout(ctx, time.Second)
-			must(t, d.Run(running))
+			running, stop := context.WithCancel(ctx)
+			ended, enough := make(chan error, 1), ran.Load()+2*30 // of a and b
+			go func() { ended <- d.Run(running) }()
+			testredis.Eventually(t, patience, func() bool { return ran.Load() >= enough }, "it runs slots")
 			stop()
+			must(t, <-ended)
 		}
 		_, err := a.Schedules.Pause(ctx, "a", "")
 		must(t, err)
