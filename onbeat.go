@@ -116,7 +116,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	bulk, err := admin.NewBulkHandler(d.rdb, cfg.Namespace, cfg.Log)
+	bulk, err := admin.NewBulkHandler(d.rdb, cfg.Namespace, d.producer, cfg.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -30,13 +30,9 @@ type BulkHandler struct {
 	log   zerolog.Logger
 }
 
-// NewBulkHandler returns the handler of a namespace.
-func NewBulkHandler(rdb redis.UniversalClient, namespace string, log zerolog.Logger) (*BulkHandler, error) {
+// NewBulkHandler returns the handler of a namespace, which is that of the producer.
+func NewBulkHandler(rdb redis.UniversalClient, namespace string, p *producer.Producer, log zerolog.Logger) (*BulkHandler, error) {
 	q, err := queue.Of(rdb, namespace)
-	if err != nil {
-		return nil, err
-	}
-	p, err := producer.New(rdb, namespace, producer.Config{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -233,7 +234,9 @@ func TestBulks_failAndGoOn(t *testing.T) {
 		fence++
 		x := &task.Task{ID: due.Items[i].ID, Type: task.BulkType, Fence: fence}
 		return func() admin.BulkTask {
-			h, err := admin.NewBulkHandler(q.Client(), q.Namespace(), zerolog.Nop())
+			p, err := producer.New(q.Client(), q.Namespace(), producer.Config{})
+			must(t, err)
+			h, err := admin.NewBulkHandler(q.Client(), q.Namespace(), p, zerolog.Nop())
 			must(t, err)
 			must(t, h.Handle(ctx, x))
 			b, err := a.Bulks.Get(ctx, id)
