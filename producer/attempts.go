@@ -6,8 +6,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// A slot has this many attempts, if its schedule does not say: enough to survive a crash or two, however soon the next slot comes.
-// More are never needed: the delays double.
+// A slot has this many attempts, if its schedule does not say: enough to survive a crash or two, however soon the next slot comes, and
+// no more than a person reads, however short a delay that does not grow.
 const (
 	leastAttempts = 3
 	mostAttempts  = 100

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -52,6 +53,9 @@ func TestSchedule_saysOfItsTasksWhatTheyAre(t *testing.T) {
 		s := Schedule{Name: "s", Task: "job", Queue: "q", Priority: task.High, Rule: schedule.Rule{Every: time.Hour, Overlap: o}}
 		if s.exclusive() != (s.slotTask(time.UnixMilli(0), time.Time{}).Key != "") {
 			t.Errorf("%q: exclusive %v", o, s.exclusive())
+		}
+		if want := queue.LaneOf(s.slotTask(time.UnixMilli(0), time.Time{})); s.lane() != want {
+			t.Errorf("%q: lane %v, want %v", o, s.lane(), want)
 		}
 	}
 }
