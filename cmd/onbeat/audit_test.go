@@ -48,6 +48,12 @@ func (h *auditHouse) beat(others ...string) {
 
 func (h *auditHouse) beatEvery(d time.Duration, runs int, names ...string) {
 	h.Helper()
+	h.work(d, runs, func() {}, names...)
+}
+
+// work is beatEvery, and calls last while the dispatcher still runs.
+func (h *auditHouse) work(d time.Duration, runs int, last func(), names ...string) {
+	h.Helper()
 	ctx, stop := context.WithCancel(h.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.inside.Run(ctx) }()
@@ -72,6 +78,7 @@ func (h *auditHouse) beatEvery(d time.Duration, runs int, names ...string) {
 			return err != nil || len(page.Items) < runs
 		})
 	}, "the runs are in the history")
+	last()
 	stop()
 	if err := <-ended; err != nil {
 		h.Fatal(err)
@@ -114,10 +121,16 @@ func TestAudit_refusesWhatMakesNoSense(t *testing.T) {
 func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 	t.Parallel()
 	h := newAuditHouse(t)
-	h.beat()
-	if _, err := h.Admin().Schedules.Pause(t.Context(), "beat", ""); err != nil { // or slots are overdue soon: no instance runs
-		t.Fatal(err)
-	}
+	const cadence = 250 * time.Millisecond
+	h.work(cadence, 4, func() { // a slot that nobody ran is overdue soon
+		if _, err := h.Admin().Schedules.Pause(t.Context(), "beat", ""); err != nil {
+			t.Fatal(err)
+		}
+		testredis.Eventually(t, time.Minute, func() bool {
+			n, err := h.Admin().Activity.Counts(t.Context())
+			return err == nil && n.Due == 0 && n.Running == 0
+		}, "the slots before the pause have run")
+	}, "beat")
 	code, out, errs := h.audit("beat")
 	if code != exitFine || !strings.Contains(out, "✓") || !strings.Contains(out, "LAG p99") {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
@@ -130,10 +143,10 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 	zero := status.Anchor.UnixMilli()
 	var again []string // slots 0 to 2 ran again, and so did a time that is no slot
 	for k := range 3 {
-		line := fmt.Sprintf("beat@%d done 1 %d", zero+int64(k)*50, zero+500)
+		line := fmt.Sprintf("beat@%d done 1 %d", zero+int64(k)*cadence.Milliseconds(), zero+2000)
 		again = append(again, line, line) // twice: the first slots may have been missed
 	}
-	again = append(again, fmt.Sprintf("beat@%d done 1 %d", zero+7, zero+500))
+	again = append(again, fmt.Sprintf("beat@%d done 1 %d", zero+7, zero+2000))
 	err = h.rdb.XAdd(t.Context(), &redis.XAddArgs{
 		Stream: h.queue.Keys().History, Values: []any{"runs", strings.Join(again, "\n"), "gen", 1},
 	}).Err()
