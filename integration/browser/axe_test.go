@@ -107,6 +107,7 @@ var scenes = []scene{
 	{"/tasks/due", "a task is about to be cancelled", dialog("#act [data-act=cancel]")},
 	{"/tasks?state=dead", "all dead tasks are about to be deleted", dialog("#bulk [data-act=delete]")},
 	{"/dead", "the dead of a group are about to be retried", dialog("#groups .acts [data-act=retry]")},
+	{"/schedules/nightly", "a schedule is about to be paused", dialog("#act [data-act=pause]")},
 	{"/schedules/nightly", "a schedule is about to be backfilled", dialog("#act [data-act=backfill]")},
 	{"/schedules/by-hand", "a schedule is about to say again what it said", dialog("#history [data-act=revert]")},
 	{"/schedules/by-hand?edit=true", "a change is shown before it is made", func(b *tab) {

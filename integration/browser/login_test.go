@@ -112,8 +112,10 @@ func TestSession_obeysNoOtherPage(t *testing.T) {
 	// A page of this server does it.
 	b.open("/schedules/a")
 	b.click("#act [data-act=pause]")
-	b.shows(".head [data-field=state]", "paused")
-	if list := w.incidents("schedule paused"); len(list) != 1 || list[0].Fields["by"] != "the-admin" {
+	b.fills("dialog[open] [name=reason]", "the bank is closed")
+	b.agrees()
+	b.shows(".head", "the bank is closed")
+	if list := w.incidents("schedule paused"); len(list) != 1 || list[0].Fields["by"] != "the-admin" || list[0].Fields["reason"] != "the bank is closed" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -54,11 +54,14 @@ export function onAll(list, then) {
   }
   return button('Pause …', async () => {
     const length = el('input', { name: 'for', value: '1m', required: true, autocomplete: 'off' });
+    const reason = el('input', { name: 'reason', maxlength: 200, autocomplete: 'off' });
     const done = await ask({
       title: 'Pause all instances?', action: 'Pause',
-      body: ['No instance begins a task for that time. For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m'))],
+      body: ['No instance begins a task for that time. For a planned failover of Redis, for example. What runs goes on, and slots that come meanwhile run afterwards.', el('label', {}, 'For ', length, el('span', { class: 'hint' }, ' at most 10m')),
+        el('label', {}, 'Why', reason, el('span', { class: 'hint' }, 'Shown wherever the pause is.'))],
       act: async (data) => {
-        const r = await post('/instances/pause', { for: data.get('for') });
+        const why = data.get('reason').trim();
+        const r = await post('/instances/pause', { for: data.get('for'), ...(why && { reason: why }) });
         tell(`No instance begins a task until ${stamp(r.until)}.`);
         return true;
       },

@@ -18,7 +18,20 @@ async function now(call, done) {
   }
 }
 
-export const pause = (name) => now(() => post(place`/schedules/${name}/pause`), (r) => tell(`${name}: ${r.result}. No slot runs until it is resumed.`));
+// pause asks why a schedule is paused. Everybody who meets the pause reads it.
+export function pause(name) {
+  const reason = el('input', { name: 'reason', maxlength: 200, autocomplete: 'off' });
+  return ask({
+    title: `Pause ${name}?`, body: ['No slot runs until it is resumed.', el('label', {}, 'Why', reason, el('span', { class: 'hint' }, 'Shown wherever the pause is.'))], action: 'Pause',
+    act: async () => {
+      const why = reason.value.trim();
+      const r = await post(place`/schedules/${name}/pause`, why ? { reason: why } : undefined);
+      tell(`${name}: ${r.result}. No slot runs until it is resumed.`);
+      return true;
+    },
+  });
+}
+
 export const resume = (name) => now(() => post(place`/schedules/${name}/resume`), (r) => tell(`${name}: ${r.result}, on its old grid.`));
 export const restore = (name) => now(() => post(place`/schedules/${name}/restore`), () => tell(`${name} is back, on its old grid.`));
 
@@ -122,7 +135,7 @@ async function counting(dialog, { fields, said, count }, signal) {
 }
 
 const labels = {
-  trigger: 'Trigger', pause: 'Pause', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore',
+  trigger: 'Trigger', pause: 'Pause …', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore',
 };
 
 // deedsFor are those for a schedule as it stands; the server would refuse the others.
