@@ -29,6 +29,8 @@ type Beat struct {
 	Schedules []BeatLine `json:"schedules"` // by name
 	Terms     []Term     `json:"terms"`     // the oldest first
 	Sessions  []Session  `json:"sessions"`  // the oldest first
+	// Unknown are the schedules of the query that are gone, and had no slot in that time.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // BeatLine is the slots of one schedule, each by itself or summed up.
@@ -84,12 +86,12 @@ type Session struct {
 }
 
 func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
-	span, lines, unread := a.auditor.Slots(ctx, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Step: o.Step})
-	if lines == nil && unread != nil {
+	judged, unread := a.auditor.Slots(ctx, audit.Span{From: o.From, To: o.To, Schedules: o.Schedules, Step: o.Step})
+	if judged.Lines == nil && unread != nil {
 		return Beat{}, unread
 	}
-	out := Beat{From: span.From.UTC(), To: span.To.UTC(), Schedules: make([]BeatLine, len(lines))}
-	for i, l := range lines {
+	out := Beat{From: judged.From.UTC(), To: judged.To.UTC(), Schedules: make([]BeatLine, len(judged.Lines)), Unknown: judged.Unknown}
+	for i, l := range judged.Lines {
 		out.Schedules[i] = beatLineOf(&l)
 	}
 	list, err := a.instances.List(ctx)

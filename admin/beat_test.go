@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,7 +128,10 @@ func TestBeat_isBounded(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); !errors.Is(err, task.ErrNotFound) {
+		if b, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"fast", "none"}, From: now}); err != nil || len(b.Schedules) != 1 || !slices.Equal(b.Unknown, []string{"none"}) {
+			t.Errorf("of one that never was, and another: %+v, %v", b, err)
+		}
+		if _, err := a.Activity.Beat(ctx, admin.BeatQuery{Schedules: []string{"none"}, From: now}); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
 		summed := admin.BeatQuery{From: now.Add(-time.Hour), To: now, Step: time.Minute}

@@ -29,6 +29,8 @@ const (
 	Stale     Health = "stale"     // no run has ended well for three times the time between two slots
 	Retired   Health = "retired"   // a newer release does not declare it
 	Paused    Health = "paused"
+	Ended     Health = "ended"   // no slot comes any more
+	Deleted   Health = "deleted" // it can be restored
 	Well      Health = "well"
 )
 
@@ -48,8 +50,11 @@ type Condition struct {
 	Skipped int64 `json:"skipped,omitempty"`
 }
 
-// Bad reports whether the schedule does not do what it says. One that a person paused, and one that is retired, does.
-func (h Health) Bad() bool { return h != Well && h != Paused && h != Retired }
+// Bad reports whether the schedule does not do what it says. One that a person paused or deleted, one that has ended, and one that is
+// retired do.
+func (h Health) Bad() bool {
+	return !slices.Contains([]Health{Well, Paused, Ended, Deleted, Retired}, h)
+}
 
 // When a schedule is not well.
 const (
@@ -125,7 +130,14 @@ func (x *scene) judge(s *producer.Status) Condition {
 			c.Since = s.Pause.At
 		}
 		return c
-	case s.Deleted != nil || s.Next.IsZero() && s.Last.IsZero():
+	case s.Deleted != nil:
+		c.Health, c.Since = Deleted, s.Deleted.At
+		if s.Deleted.By != "" {
+			c.Why = "by " + s.Deleted.By
+		}
+		return c
+	case s.Next.IsZero() && s.Last.IsZero():
+		c.Health = Ended
 		return c
 	}
 	grid, err := s.Grid()
@@ -139,8 +151,11 @@ func (x *scene) judge(s *producer.Status) Condition {
 	}
 	for _, f := range reasons {
 		if f(&c, at, h) {
-			break
+			return c
 		}
+	}
+	if s.Next.IsZero() {
+		c.Health = Ended
 	}
 	return c
 }

@@ -57,8 +57,9 @@ func TestJudge(t *testing.T) {
 		"typo": {health: well, types: []string{"jbo"}, want: Unhandled, since: ago(29 * time.Second)},
 		"ended": {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
-			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Well,
+			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Ended,
 		},
+		"deleted":      {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
 		"hung":         {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
 		"long":         {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
 		"dead":         {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
@@ -83,7 +84,7 @@ func TestJudge(t *testing.T) {
 		if c.runs > 0 {
 			x.running["s"] = queue.Held{ID: "s@1", At: noon.Add(-c.runs)}
 		}
-		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (c.want == Well || c.want == Paused && c.why == "") {
+		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (!c.want.Bad() && c.want != Retired && c.why == "") {
 			t.Errorf("%s: %+v, want %s since %v", name, got, c.want, c.since)
 		}
 	}

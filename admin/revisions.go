@@ -55,6 +55,7 @@ func (s *schedules) Deleted(ctx context.Context) (List[Schedule], error) {
 	page := List[Schedule]{Items: make([]Schedule, len(list))}
 	for i := range list {
 		page.Items[i] = s.scheduleOf(&list[i])
+		page.Items[i].Condition = new(scene).judge(&list[i])
 	}
 	return page, err
 }

@@ -58,7 +58,7 @@ func (stateSchema) Schema(huma.Registry) *huma.Schema {
 
 // Schema is read by huma.
 func (healthSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.Unhandled, admin.Hung, admin.Failing, admin.Overdue, admin.Missed, admin.Skipped, admin.Stale, admin.Retired, admin.Paused, admin.Well)
+	return words(admin.Unhandled, admin.Hung, admin.Failing, admin.Overdue, admin.Missed, admin.Skipped, admin.Stale, admin.Retired, admin.Paused, admin.Ended, admin.Deleted, admin.Well)
 }
 
 // Schema is read by huma.

@@ -141,6 +141,7 @@ type auditor struct {
 	known    map[string]*input
 	forgot   map[string]*forgotten
 	unread   []error
+	unknown  []string // of only; by name
 }
 
 func setOf(names []string) map[string]bool {
@@ -185,9 +186,13 @@ func (a *auditor) read(ctx context.Context) error {
 	}
 	for name := range a.only {
 		if a.known[name] == nil {
-			return fmt.Errorf("schedule %q: %w", name, errors.Join(append(a.unread, task.ErrNotFound)...))
+			a.unknown = append(a.unknown, name)
 		}
 	}
+	if n := len(a.unknown); n > 0 && n == len(a.only) {
+		return fmt.Errorf("schedule %q: %w", a.unknown[0], errors.Join(append(a.unread, task.ErrNotFound)...))
+	}
+	slices.Sort(a.unknown)
 	events, err := a.past.Events(ctx, a.from, maxEvents)
 	if err != nil {
 		return err

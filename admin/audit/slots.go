@@ -24,6 +24,14 @@ type Span struct {
 	Step time.Duration
 }
 
+// Judgement is what became of the slots of a span.
+type Judgement struct {
+	Span         // as it was judged
+	Lines []Line // a line for each schedule, by name
+	// Unknown are the schedules that were asked for, do not exist now, and did not since From.
+	Unknown []string
+}
+
 // Line is every slot that a schedule should have had in a span, each by itself or summed up.
 type Line struct {
 	Schedule string
@@ -64,11 +72,10 @@ const (
 // longest is the longest span.
 const longest = 366 * 24 * time.Hour
 
-// Slots judges each slot of a span as [Auditor.Run] does, and returns a line for each schedule, by name, and the span as it was
-// judged. It returns a [*task.FieldError] for a span that has more than [MostSlots] slots, or with a step more than
-// [MostSummed] of one schedule, and [task.ErrNotFound] for a schedule that does not exist now and did not since From. For
-// schedules that this release cannot read it returns a joined error, besides the lines of the others.
-func (r *Auditor) Slots(ctx context.Context, o Span) (Span, []Line, error) {
+// Slots judges each slot of a span as [Auditor.Run] does. It returns a [*task.FieldError] for a span that has more than [MostSlots]
+// slots, or with a step more than [MostSummed] of one schedule, and [task.ErrNotFound] if none of the schedules that were asked for is
+// known. For schedules that this release cannot read it returns a joined error, besides the lines of the others.
+func (r *Auditor) Slots(ctx context.Context, o Span) (Judgement, error) {
 	a := &auditor{
 		Auditor: r, opts: Options{Since: time.Hour}, from: o.From, to: o.To,
 	}
@@ -76,23 +83,23 @@ func (r *Auditor) Slots(ctx context.Context, o Span) (Span, []Line, error) {
 		a.only = setOf(o.Schedules)
 	}
 	if err := a.bound(ctx); err != nil {
-		return o, nil, err
+		return Judgement{Span: o}, err
 	}
 	o.From, o.To = a.from, a.to
 	if err := o.checkStep(); err != nil {
-		return o, nil, err
+		return Judgement{Span: o}, err
 	}
 	if err := a.list(ctx); err != nil {
-		return o, nil, err
+		return Judgement{Span: o}, err
 	}
 	if err := a.read(ctx); err != nil {
-		return o, nil, err
+		return Judgement{Span: o}, err
 	}
 	lines, err := a.lines(ctx, o)
 	if err != nil {
-		return o, nil, err
+		return Judgement{Span: o}, err
 	}
-	return o, lines, errors.Join(a.unread...)
+	return Judgement{o, lines, a.unknown}, errors.Join(a.unread...)
 }
 
 // lines judges the schedules that were read, as many in one pass over the history as there is memory for.

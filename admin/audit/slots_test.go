@@ -42,7 +42,8 @@ func TestSlots_sumsUpMillions(t *testing.T) {
 	h.paused(100*time.Millisecond, 30*time.Hour, now, "a", "b", "c")
 	h.paused(time.Hour, 30*time.Hour, now, "d")
 	span := audit.Span{From: now.Add(-30 * time.Hour), To: now, Step: 10 * time.Minute}
-	_, lines, err := h.auditor.Slots(t.Context(), span)
+	judged, err := h.auditor.Slots(t.Context(), span)
+	lines := judged.Lines
 	if err != nil || len(lines) != 4 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
@@ -66,11 +67,11 @@ func TestSlots_refusesMoreThanItSumsUp(t *testing.T) {
 	h.paused(10*time.Millisecond, 12*time.Hour, now, "fast")
 	span := audit.Span{From: now.Add(-12 * time.Hour), To: now, Step: 10 * time.Minute}
 	var f *task.FieldError
-	if _, _, err := h.auditor.Slots(t.Context(), span); !errors.As(err, &f) || f.Field != "from" || f.Hint == "" {
+	if _, err := h.auditor.Slots(t.Context(), span); !errors.As(err, &f) || f.Field != "from" || f.Hint == "" {
 		t.Errorf("4.3 million slots: %v", err)
 	}
 	span.From, span.Step = now.Add(-time.Hour), time.Second
-	if _, _, err := h.auditor.Slots(t.Context(), span); !errors.As(err, &f) || f.Field != "step" || f.Hint == "" {
+	if _, err := h.auditor.Slots(t.Context(), span); !errors.As(err, &f) || f.Field != "step" || f.Hint == "" {
 		t.Errorf("3,600 steps: %v", err)
 	}
 }

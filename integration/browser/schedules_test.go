@@ -80,6 +80,7 @@ func TestSchedules(t *testing.T) {
 	b.click("a[data-nav=schedules]")
 	b.comes("/schedules")
 	b.click("#list [aria-label='pause hand']")
+	b.agrees()
 	b.shows("#list [data-field=state]", "paused")
 	b.click("#list [aria-label='resume hand']")
 	testredis.Eventually(w, patience, func() bool { return !w.rule("hand").Paused }, "it is not resumed")
@@ -113,13 +114,14 @@ func TestSchedule(t *testing.T) {
 	b := w.browse()
 	b.open("/schedules/hand")
 	b.click("#act [data-act=pause]")
+	b.agrees()
 	b.shows(".head [data-field=state]", "paused")
 	if !w.rule("hand").Paused {
 		t.Error("it is not paused")
 	}
 	b.waits(`document.querySelector('#act').contains(document.activeElement)`) // though the button is another now
 	b.click("#act [data-act=resume]")
-	b.shows(".head [data-field=state]", "on")
+	b.shows(".head [data-field=state]", "well")
 	b.click("#act [data-act=trigger]")
 	b.leaves()
 	b.click("#act [data-act=trigger]")

@@ -90,9 +90,10 @@ export class Source {
     try {
       const beat = await ask({ ...w, to, names, signal });
       this.take(beat);
-      for (const name of names) this.lines.set(name, { window: w, items: beat.lines.get(name) ?? [], upTo: beat.to });
+      for (const name of names) this.lines.set(name, { window: w, items: beat.lines.get(name) ?? [], upTo: beat.to, gone: beat.unknown?.includes(name) });
+      if (beat.unknown) this.stale();
     } catch (err) {
-      if (err.status === 404) return this.gone(names, signal);
+      if (err.status === 404) return this.gone(names);
       if (!tooMuch(err)) throw err;
       if (names.length === 1) return void this.lines.set(names[0], { window: w, items: [], refused: err.message });
       const half = names.length >> 1;
@@ -101,18 +102,17 @@ export class Source {
     }
   }
 
-  // gone asks for the schedules one by one, because one of them is no longer there.
-  async gone(names, signal) {
-    this.stale();
-    if (names.length === 1) return void this.lines.set(names[0], { window: this.window, items: [] });
-    for (const name of names) await this.load([name], signal);
+  // gone notes that schedules are no longer there, and had no slot in the view.
+  gone(names) {
+    if (names.length) this.stale();
+    for (const name of names) this.lines.set(name, { items: [], ...this.lines.get(name), window: this.window, gone: true });
   }
 
   // newest asks for the part of lines that may have changed: from the oldest slot that waits on.
   async newest(names, signal) {
     const w = this.window;
     if (!w.open) return; // nothing of the past changes, unless something waits, and that is asked for when the view moves
-    names = names.filter((n) => !this.lines.get(n).refused);
+    names = names.filter((n) => !this.lines.get(n).refused && !this.lines.get(n).gone);
     if (!names.length) return;
     let from = this.now() - Math.max(10_000, w.step * 3);
     for (const n of names) from = Math.min(from, this.lines.get(n).items.find((x) => x.fate === 'pending' || x.fate === 'running' || x.counts?.pending || x.counts?.running)?.at ?? from, Date.parse(this.lines.get(n).upTo) - 5000);
@@ -121,11 +121,14 @@ export class Source {
       const some = names.slice(i, i + batch);
       const beat = await ask({ from, to: this.now(), step: w.step, names: some, signal }).catch((err) => {
         if (err.status !== 404) throw err;
-        this.stale();
+        this.gone(some);
       });
-      if (!beat) return;
+      if (!beat) continue;
       this.take(beat, from);
-      for (const n of some) {
+      // What is gone keeps the slots that it had: only the newest part was asked for.
+      for (const n of beat.unknown ?? []) this.lines.set(n, { ...this.lines.get(n), gone: true });
+      if (beat.unknown) this.stale();
+      for (const n of some.filter((x) => !beat.unknown?.includes(x))) {
         const line = this.lines.get(n);
         this.lines.set(n, { ...line, items: splice(line.items, from, beat.lines.get(n) ?? []), upTo: beat.to });
       }

@@ -49,9 +49,13 @@ function note() {
   if (!source.rows.length) said.push('No schedule has a name like that.');
   if (order.value === 'worst' && !source.counted) said.push('This time has too many slots to find the worst: the order is by name. Zoom in.');
   if (source.unreadable) said.push(source.unreadable);
+  const age = source.now() - source.upTo;
+  if (scale.follow && age > 2 * view.every + 2000) said.push(`The picture ends at ${stamp(source.upTo)}: nothing newer has come for ${length(age)}.`);
   $('#note').textContent = said.join(' ');
   $('#note').hidden = !said.length;
 }
+
+setInterval(() => source.all && !document.hidden && note(), 1000);
 
 // find chooses the slot that the address names, and the new self of one that was chosen.
 function find() {

@@ -9,7 +9,8 @@ import { historyView } from '../schedules/history.js';
 import { loadQueue, showQueue } from '../schedules/queue.js';
 import { runsView } from '../schedules/runs.js';
 import * as words from '../schedules/words.js';
-import { moment } from '../tasks/words.js';
+import { one as stop } from '../tasks/act.js';
+import { moment, pathOf as taskPath } from '../tasks/words.js';
 import { ago, number } from '../time.js';
 import { View } from '../view.js';
 
@@ -38,11 +39,12 @@ function show(s) {
   present = s;
   view.every = here() ? 5000 : 0; // what has gone is not asked for again and again
   if (!s) return false;
-  const state = words.stateOf(s);
+  const state = s.health;
   const badge = $('.head [data-field=state]', root);
   badge.dataset.kind = words.states[state];
   fill($('.head', root), { state });
   $('.lead', root).textContent = leadOf(s, state);
+  showHolder(s);
   const deeds = deedsFor(s);
   if (root.deeds !== deeds.join()) replace($('#act'), ...deeds.map((d) => button(d)));
   root.deeds = deeds.join();
@@ -54,18 +56,29 @@ function show(s) {
   if (first) showRest(); // it may come long after the page, when the first calls have failed
 }
 
+// showHolder shows the run that holds up the schedule, or that failed last, and lets it be stopped.
+function showHolder(s) {
+  const held = s.health + ' ' + (s.held_by ?? '');
+  if (root.held === held) return;
+  root.held = held;
+  const runs = ['hung', 'skipped'].includes(s.health);
+  const link = s.held_by && el('a', { href: taskPath(s.held_by) }, runs ? 'Open the run' : 'Open the task that failed');
+  replace($('#holder'), ...(link ? [link] : []), ...(link && runs && may('operator') ? [el('button', { type: 'button', onclick: async () => (await stop('cancel', { id: s.held_by, state: 'running' })) && look() }, 'Cancel it …')] : []));
+}
+
 // leadOf says in a sentence how the schedule stands.
 function leadOf(s, state) {
   const cadence = words.cadence(s), zone = words.zoneOf(s);
   const parts = [words.capital(cadence) + (zone ? ' in ' + zone : '') + '.'];
   if (state === 'deleted') return `${parts[0]} It was deleted ${ago(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}, and can be restored for 30 days from then.`;
   if (state === 'retired') return `${parts[0]} Release ${s.retired.release} does not declare it: it was retired ${ago(s.retired.at)}, and goes on when its release is in force again.`;
-  if (s.paused) parts.push('It is paused: no slot runs until it is resumed.');
+  if (s.paused) parts.push(`It is paused${s.why ? ' ' + s.why : ''}: no slot runs until it is resumed.`);
   else if (s.next) parts.push(nextOf(s, zone));
   else parts.push('No slot comes any more.');
   if (s.behind) parts.push(`${number(s.behind)} missed slots are still to run.`);
   if (s.latest) parts.push(`Its last run: ${s.latest.run.outcome}, ${words.lastWords(s.latest)}.`);
-  if (s.latest?.failures) parts.push(`It ${words.freshness(s.latest)}${words.errorOf(s.latest) && ': ' + words.errorOf(s.latest)}`);
+  if (words.isBad(s)) parts.push(words.capital(words.whyOf(s)) + '.');
+  else if (words.errorOf(s)) parts.push(`Its error: ${words.errorOf(s)}`);
   return parts.join(' ');
 }
 
@@ -170,7 +183,7 @@ addEventListener('popstate', async () => {
   }
   edit(on);
 });
-setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, words.stateOf(present))), 1000);
+setInterval(() => present && !document.hidden && ($('.lead', root).textContent = leadOf(present, present.health)), 1000);
 const kinds = ['made', 'changed', 'paused', 'resumed', 'deleted', 'reverted', 'restored', 'retired', 'triggered'].map((x) => 'schedule ' + x);
 const again = calm(look, 300);
 live.on([...kinds, 'backfill'], (e) => e.fields.schedule === name && again());

@@ -14,8 +14,9 @@ const pageSize = 50;
 let want = pageSize;
 let whole = false; // all pages have been asked for once
 
-const tabs = ['failing', 'stale', 'behind', 'on', 'paused', 'ended', 'retired'];
-const state = () => ([...tabs, 'deleted'].includes(params.get('state')) ? params.get('state') : '');
+const rank = Object.keys(words.states);
+const tabs = rank.filter((t) => t !== 'deleted');
+const state = () => (rank.includes(params.get('state')) ? params.get('state') : '');
 
 // load asks for the first schedules alone at first, so that there is something to see before all are there.
 async function load(signal) {
@@ -36,12 +37,11 @@ async function load(signal) {
 
 function show({ items, unreadable, deleted, more }) {
   const now = Date.now();
-  const all = items.map((s) => ({ ...s, state: words.stateOf(s, now) }));
-  showTabs(deleted ? [] : all, more);
+  showTabs(deleted ? [] : items, more);
   $('#unreadable').textContent = unreadable;
   $('#unreadable').hidden = !unreadable;
-  suggest(all);
-  const chosen = sorted(all.filter(chosenBy()), now);
+  suggest(items);
+  const chosen = sorted(items.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
   showRows(shown);
   const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}`;
@@ -57,15 +57,14 @@ function show({ items, unreadable, deleted, more }) {
 // chosenBy tests schedules by what the address asks for.
 function chosenBy() {
   const match = matcher(params.get('match')), task = params.get('task'), origin = params.get('origin'), s = state();
-  return (x) => (!s || x.state === s) && match(x.name) && (!task || x.task === task) && (!origin || x.origin === origin);
+  return (x) => (!s || x.health === s) && match(x.name) && (!task || x.task === task) && (!origin || x.origin === origin);
 }
 
-const rank = Object.keys(words.states);
-
+// sorted puts the worst first, as onbeat status does.
 function sorted(list, now) {
-  if (params.get('order') === 'worst') {
-    const badness = (s) => rank.indexOf(s.state) * 1e6 - (s.latest?.failures ?? 0);
-    return list.sort((a, b) => badness(a) - badness(b));
+  if (!params.get('order')) {
+    const since = (s) => Date.parse(s.since ?? 0);
+    return list.sort((a, b) => rank.indexOf(a.health) - rank.indexOf(b.health) || since(a) - since(b));
   }
   if (params.get('order') === 'next') return list.sort((a, b) => (words.nextOf(a, now) ?? Infinity) - (words.nextOf(b, now) ?? Infinity));
   return list;
@@ -73,7 +72,7 @@ function sorted(list, now) {
 
 function showTabs(all, more) {
   const counts = {};
-  for (const s of all) counts[s.state] = (counts[s.state] ?? 0) + 1;
+  for (const s of all) counts[s.health] = (counts[s.health] ?? 0) + 1;
   const list = ['', ...tabs.filter((t) => counts[t] || t === state() || ['failing', 'paused'].includes(t)), 'deleted'];
   keyed($('#states'), list, (t) => t, (t) => el('a', { href: '/schedules' + (t && '?state=' + t), title: words.stateWords[t] ?? '' }), (a, t) => {
     const count = number(t ? counts[t] ?? 0 : all.length) + (more ? '+' : '');
@@ -128,13 +127,13 @@ function write(row) {
   const s = row.schedule;
   const link = $('[data-field=name]', row);
   link.href = words.pathOf(s.name);
-  $('[data-field=state]', row).dataset.kind = words.states[s.state];
-  $('[data-field=state]', row).title = words.stateWords[s.state];
+  $('[data-field=state]', row).dataset.kind = words.states[s.health];
+  $('[data-field=state]', row).title = words.stateWords[s.health];
   const zone = words.zoneOf(s);
   fill(row, {
-    name: s.name, state: s.state + (s.behind ? ' ' + number(s.behind) : ''), cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
+    name: s.name, state: s.health, cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
     by: words.declaredBy(s) + (s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
-    there: words.thereOf(s.next, zone), fresh: words.freshness(s.latest), error: words.errorOf(s.latest), span: s.deleted ? '' : words.spanWords(words.spanOf(s)),
+    there: words.thereOf(s.next, zone), behind: s.behind ? `${plural(s.behind, 'missed slot')} still to run` : '', error: words.errorOf(s), span: s.deleted ? '' : words.spanWords(words.spanOf(s)),
   });
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
@@ -148,7 +147,7 @@ function write(row) {
 
 // tick shows what changes by itself.
 function tick(row) {
-  fill(row, { next: words.nextWords(row.schedule) || '—', last: words.lastWords(row.schedule.latest) || 'no run is known' });
+  fill(row, { next: words.nextWords(row.schedule) || '—', last: words.lastWords(row.schedule.latest) || 'no run is known', why: words.whyOf(row.schedule) });
 }
 setInterval(() => !document.hidden && nearRows().forEach(tick), 1000);
 

@@ -1,29 +1,33 @@
 // Schedules in words.
 import { place } from '../api.js';
 import { el } from '../dom.js';
-import { line, moment } from '../tasks/words.js';
+import { line, moment, plural } from '../tasks/words.js';
 import { ago, length, ms, stamp, zone } from '../time.js';
 import { cronWords } from './cron.js';
 
 export const pathOf = (name) => place`/schedules/${name}`;
 
-// states are how a schedule may stand, with the tone of each, the worst first.
-export const states = { failing: 'bad', stale: 'slow', behind: 'slow', on: 'good', paused: '', ended: '', retired: 'odd', deleted: '' };
-
-export const stateWords = {
-  failing: 'its last run failed for good', stale: 'it has not run well for over two of its intervals', behind: 'missed slots are still to run', on: 'it runs',
-  paused: 'no slot runs until it is resumed', ended: 'no slot comes any more', retired: 'its release is not in force', deleted: 'it can be restored for 30 days',
+// states are the healths of a schedule, as the API says them, with the tone of each, the worst first.
+export const states = {
+  unhandled: 'bad', hung: 'bad', failing: 'bad', overdue: 'bad', missed: 'bad', skipped: 'slow', stale: 'slow', paused: '', well: 'good', retired: 'odd', ended: '', deleted: '',
 };
 
-// stateOf says how a schedule stands.
-export function stateOf(s, now = Date.now()) {
-  if (s.deleted) return 'deleted';
-  if (s.retired) return 'retired';
-  if (s.paused) return 'paused';
-  if (s.latest?.failures > 0) return 'failing';
-  if (s.behind > 0) return 'behind';
-  if (!s.next) return 'ended';
-  return isStale(s, now) ? 'stale' : 'on';
+export const stateWords = {
+  unhandled: 'no instance handles the type', hung: 'a run lasts longer than the time between two slots, and than usual', failing: 'the last run failed for good, or attempts fail again and again',
+  overdue: 'a slot is due and does not run', missed: 'slots were missed, and no run has ended well since', skipped: 'slots are skipped again and again behind runs that go on',
+  stale: 'no run has ended well for three intervals', paused: 'no slot runs until it is resumed', well: 'it runs', retired: 'the newest release does not declare it',
+  ended: 'no slot comes any more', deleted: 'it can be restored for 30 days',
+};
+
+// isBad reports whether a schedule does not do what it says.
+export const isBad = (s) => ['bad', 'slow'].includes(states[s.health]);
+
+// whyOf says why a schedule is not well, since when, and when it last was.
+export function whyOf(s, now = Date.now()) {
+  if (!s.why) return '';
+  const since = s.since ? `, for ${length(Math.max(0, now - Date.parse(s.since)))}` : '';
+  const skipped = s.health === 'hung' || !s.skipped ? '' : `; ${plural(s.skipped, 'slot')} skipped`;
+  return s.why + (isBad(s) ? since + skipped + (s.last_success ? `; it last ended well ${ago(s.last_success, now)}` : '') : '');
 }
 
 // gapOf is the time between two slots, in ms, if it is known.
@@ -38,12 +42,6 @@ export function spanOf(s) {
 }
 
 export const spanWords = (span) => ({ [hour]: 'the last hour', [day]: 'the last day' }[span] ?? 'the last ' + length(span).replace(' d', ' days'));
-
-function isStale(s, now) {
-  const gap = gapOf(s);
-  const good = s.latest?.last_success;
-  return Boolean(gap && good && now - Date.parse(good) > 2 * gap + 5000);
-}
 
 // cadence says when a schedule runs: "every 5m", "at 02:00 on Mon to Fri".
 export const cadence = (s) => (s.cron ? cronWords(s.cron) : 'every ' + span(s.every));
@@ -95,14 +93,8 @@ export function lastWords(latest) {
   return `${ago(run.ended || run.began)}` + (run.took ? `, took ${length(ms(run.took))}` : '');
 }
 
-// freshness says what is known of successes.
-export function freshness(latest) {
-  if (!latest?.failures) return '';
-  const times = latest.failures === 1 ? 'failed once' : `failed ${latest.failures} times in a row`;
-  return times + (latest.last_success ? `; ran well ${ago(latest.last_success)}` : '; no success is known');
-}
-
-export const errorOf = (latest) => (latest?.failures && latest.run.error ? line(latest.run.error) : '');
+// errorOf is the error of the last run, if the health does not say it.
+export const errorOf = (s) => (s.health !== 'failing' && s.latest?.failures && s.latest.run.error ? line(s.latest.run.error) : '');
 
 // declaredBy says where a schedule comes from.
 export const declaredBy = (s) => (s.origin === 'declared' ? 'declared' + (s.release ? ' by release ' + s.release : ' by a release') : 'made by hand');
