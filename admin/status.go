@@ -31,9 +31,13 @@ type StatusCounts struct {
 	Instances int   `json:"instances"`
 	Workers   int   `json:"workers"`
 	Running   int64 `json:"running"`
-	// Schedules are all schedules, and Well those that are well.
+	// Schedules are all schedules, Well those that are well, and Bad those that do not do what they say.
 	Schedules int `json:"schedules"`
 	Well      int `json:"well"`
+	Bad       int `json:"bad"`
+	// Dead are the dead tasks, and Wrong the lines of trouble that are not warnings, also those that were left out.
+	Dead  int64 `json:"dead"`
+	Wrong int   `json:"wrong"`
 }
 
 // Unasked is a source that did not answer, with the reason.
@@ -116,7 +120,7 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	}
 	counts.Running = int64(len(x.held))
 	v := &view{scene: x, Status: Status{Asked: x.now.UTC(), Trouble: []Trouble{}, CouldNotAsk: []Unasked{}}}
-	v.Counts.Schedules, v.Counts.Running = len(list), counts.Running
+	v.Counts.Schedules, v.Counts.Running, v.Counts.Dead = len(list), counts.Running, counts.Dead
 	v.lookAtInstances()
 	v.lookAtSchedules(list)
 	limited, err := a.q.Limited(ctx, typesOf(&counts))
@@ -185,7 +189,11 @@ func (v *view) done() Status {
 	v.Well = len(v.CouldNotAsk) == 0 && !slices.ContainsFunc(v.Trouble, func(t Trouble) bool { return !t.Warning })
 	seen := map[string]int{}
 	kept := v.Trouble[:0]
+	v.Counts.Wrong = len(v.CouldNotAsk)
 	for _, t := range v.Trouble {
+		if !t.Warning {
+			v.Counts.Wrong++
+		}
 		if seen[t.Kind]++; seen[t.Kind] <= troubleEach {
 			kept = append(kept, t)
 		}

@@ -83,6 +83,9 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 			})
 		}
 		line := Trouble{Warning: !c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Show: "onbeat schedules show " + s.Schedule.Name, ofSchedule: true}
+		if c.Health.Bad() {
+			v.Counts.Bad++
+		}
 		switch {
 		case c.Health == Well || c.Health == Ended:
 			v.Counts.Well++

@@ -28,7 +28,7 @@ type hub struct {
 	ended     chan struct{}      // closed when the last reader has ended
 	last      place              // of the event that was sent last, or the newest before the reader began
 	known     bool               // last is
-	away      bool               // Redis does not answer
+	pulse     pulse              // the newest
 	closed    bool
 }
 
@@ -36,7 +36,8 @@ type hub struct {
 type listener struct {
 	who    string // whose it is
 	events chan admin.Event
-	words  chan string   // on how Redis is; the newest counts
+	status bool          // it wants the status too
+	pulses chan pulse    // the newest counts
 	known  chan struct{} // closed when at is set
 	at     place         // it gets the events after this one
 	gone   chan struct{} // closed when it was dropped: it is too slow, or the hub is closed
@@ -45,7 +46,7 @@ type listener struct {
 func newHub(a admin.Activity) *hub { return &hub{activity: a, listeners: map[*listener]bool{}} }
 
 // join adds a listener, unless its sender has as many as it leaves to others. The first of them starts the reader.
-func (h *hub) join(who string) (*listener, bool) {
+func (h *hub) join(who string, status bool) (*listener, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own := 1
@@ -58,8 +59,8 @@ func (h *hub) join(who string) (*listener, bool) {
 		return nil, false
 	}
 	l := &listener{
-		who:    who,
-		events: make(chan admin.Event, behindAtMost), words: make(chan string, 1), known: make(chan struct{}), gone: make(chan struct{}),
+		who: who, status: status,
+		events: make(chan admin.Event, behindAtMost), pulses: make(chan pulse, 1), known: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if h.stop == nil {
 		h.start()
@@ -68,8 +69,8 @@ func (h *hub) join(who string) (*listener, bool) {
 		l.at = h.last
 		close(l.known)
 	}
-	if h.away {
-		l.words <- wordAway
+	if h.pulse != (pulse{}) {
+		l.hear(h.pulse)
 	}
 	h.listeners[l] = true
 	return l, true
@@ -117,13 +118,16 @@ func (h *hub) close() {
 func (h *hub) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	before, ended := h.ended, make(chan struct{})
-	h.stop, h.ended, h.known, h.away = stop, ended, false, false
+	h.stop, h.ended, h.known, h.pulse = stop, ended, false, pulse{}
 	go func() {
 		defer close(ended)
 		if before != nil {
 			<-before
 		}
+		var feels sync.WaitGroup
+		feels.Go(func() { h.feel(ctx) })
 		h.read(ctx)
+		feels.Wait()
 	}()
 }
 
@@ -201,33 +205,6 @@ func (h *hub) send(ctx context.Context, e admin.Event) {
 		default:
 			h.drop(l)
 		}
-	}
-}
-
-// What a stream says of Redis, in comments.
-const (
-	wordAway = "redis does not answer; the stream goes on when it does"
-	wordBack = "redis answers again"
-)
-
-// tell tells the listeners that Redis is away, or back.
-func (h *hub) tell(ctx context.Context, away bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.away == away || ctx.Err() != nil {
-		return
-	}
-	h.away = away
-	word := wordBack
-	if away {
-		word = wordAway
-	}
-	for l := range h.listeners {
-		select {
-		case <-l.words:
-		default:
-		}
-		l.words <- word
 	}
 }
 

@@ -201,7 +201,7 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 // describeStream documents what an operation does with Accept: text/event-stream.
 func (s *Server) describeStream(op *huma.Operation) {
 	text := &huma.Schema{Type: huma.TypeString}
-	op.Description = "With Accept: text/event-stream, events as they happen. ?event= names the kinds of events to send, as often as there are kinds."
+	op.Description = "With Accept: text/event-stream, events as they happen. ?event= names the kinds of events to send, as often as there are kinds. With ?status=true, the status in short comes too, every few seconds, in messages of the event `status`."
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: text, Description: "A stream begins after this event."})
 	op.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: text}
 }

@@ -63,7 +63,8 @@ func (s *Server) streamed(next http.Handler) http.Handler {
 }
 
 // ServeHTTP sends events until the client leaves, reads too slowly, or the stream is closed. Last-Event-ID, or ?after=, says
-// after which event; without one it begins with the next. ?event= names the kinds to send, by default all.
+// after which event; without one it begins with the next. ?event= names the kinds to send, by default all. ?status=true sends
+// the [pulse] too, every few seconds.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {
@@ -74,7 +75,8 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"})
 		return
 	}
-	l, ok := s.hub.join(identityOf(r.Context()).Name)
+	status, _ := strconv.ParseBool(r.URL.Query().Get("status"))
+	l, ok := s.hub.join(identityOf(r.Context()).Name, status)
 	if !ok {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "5")
@@ -131,8 +133,8 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 			if t.event(e) != nil {
 				return
 			}
-		case word := <-l.words:
-			if t.write(": "+word+"\n\n") != nil {
+		case p := <-l.pulses:
+			if t.pulse(p, l.status) != nil {
 				return
 			}
 		case <-beat.C:
@@ -208,6 +210,7 @@ type tap struct {
 	rc     *http.ResponseController
 	kinds  []string
 	sent   place // of the last event
+	away   bool  // it was told that Redis is
 	broken bool
 }
 

@@ -130,10 +130,15 @@ type client struct {
 	stop context.CancelFunc
 }
 
+// listen opens a stream after an event, or with a query ("?...").
 func listen(t *testing.T, addr, after string) *client {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/events", http.NoBody)
+	query := ""
+	if strings.HasPrefix(after, "?") {
+		query, after = after, ""
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/events"+query, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +182,45 @@ func (c *client) ids(t *testing.T, n int) (list []string) {
 		list = append(list, id)
 	}
 	return list
+}
+
+// ill is a journal of a namespace in which no instance leads.
+type ill struct{ *journal }
+
+func (ill) Status(context.Context) (admin.Status, error) {
+	return admin.Status{
+		Trouble: []admin.Trouble{{Kind: admin.NoLeader, Text: "no instance leads"}},
+		Counts:  admin.StatusCounts{Wrong: 2, Bad: 1, Dead: 7},
+	}, nil
+}
+
+// A stream that asks for it has the status, and hears that Redis is away and back.
+func TestStream_tellsTheStatus(t *testing.T) {
+	t.Parallel()
+	l := newJournal()
+	addr, _ := serving(t, serverOf(ill{l}))
+	c := listen(t, addr, "?status=true")
+	next := func(want func(pulse) bool) {
+		t.Helper()
+		for {
+			c.until(t, "event: status")
+			var p pulse
+			if err := json.Unmarshal([]byte(c.until(t, "data: ")), &p); err != nil {
+				t.Fatal(err)
+			}
+			if want(p) {
+				return
+			}
+		}
+	}
+	known := func(p pulse) bool {
+		return p.Wrong == 2 && p.Bad == 1 && p.Dead == 7 && p.Stopped != nil && p.Stopped.Kind == admin.NoLeader
+	}
+	next(func(p pulse) bool { return known(p) && !p.Away && p.Since.IsZero() })
+	l.setAway(true)
+	next(func(p pulse) bool { return known(p) && p.Away && !p.Since.IsZero() })
+	l.setAway(false)
+	next(func(p pulse) bool { return known(p) && !p.Away && p.Since.IsZero() })
 }
 
 func TestStream_resumesWithoutAGapOrADouble(t *testing.T) {
@@ -305,7 +349,7 @@ func TestHub_dropsASlowListener(t *testing.T) {
 	l := newJournal()
 	h := newHub(l)
 	defer h.close()
-	slow, _ := h.join("")
+	slow, _ := h.join("", false)
 	<-slow.known
 	l.add(behindAtMost + 1)
 	select {
@@ -354,7 +398,7 @@ func TestHub_readsWhileThereAreListeners(t *testing.T) {
 	l := newJournal()
 	h := newHub(l)
 	for range 20 {
-		one, ok := h.join("")
+		one, ok := h.join("", false)
 		if !ok {
 			t.Fatal("refused")
 		}
@@ -365,7 +409,7 @@ func TestHub_readsWhileThereAreListeners(t *testing.T) {
 	if l.reads != 0 || l.common > 1 {
 		t.Errorf("%d readers are left, %d at once", l.reads, l.common)
 	}
-	if _, ok := h.join(""); ok {
+	if _, ok := h.join("", false); ok {
 		t.Error("a closed hub takes listeners")
 	}
 }

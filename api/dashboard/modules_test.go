@@ -54,7 +54,7 @@ func (s *site) reached(html string) []string {
 		}
 	}
 	for _, e := range elements(s.t, html) {
-		for _, attr := range []string{"src", "href"} {
+		for _, attr := range []string{"src", "href", "data-good", "data-bad"} {
 			if name, ok := strings.CutPrefix(e.attr[attr], "/assets/"+s.assets.hash+"/"); ok {
 				add(name)
 			} else if strings.Contains(e.attr[attr], "assets") {

@@ -28,6 +28,9 @@ func TestOverview(t *testing.T) {
 		page.waits(`document.querySelector('[data-state=stale] > .state')?.textContent.includes('As of')`)
 	}
 	schedules.shows("#list tbody tr", "orders.sync")
+	schedules.shows("#banner", "Redis has not answered")
+	schedules.waits(`document.querySelector('#live').dataset.state === 'away'`)
+	schedules.shows("[data-nav=dead] b", "1")
 	srv.Resume()
 	for _, page := range open {
 		page.waits(`!document.querySelector('[data-state=stale], [data-state=failed], [data-state=loading]')`)

@@ -12,6 +12,7 @@ let leave; // gives up the lock, or the wait for it
 let source;
 let silence;
 let last = ''; // the ID of the last event
+let since = 0; // when the connection was lost
 
 // on calls fn with each event that is of one of the kinds (none: of any). It returns a function that ends it.
 export function on(kinds, fn) {
@@ -27,12 +28,22 @@ function show(now) {
   if (now === state) return;
   const was = state;
   state = now;
+  if (now === 'lost') since = Date.now();
   const e = $('#live');
   if (e) {
     e.dataset.state = now;
-    e.textContent = { live: 'live', lost: 'connection lost', connecting: 'connecting' }[now];
+    e.textContent = { live: 'live', away: 'Redis away', lost: 'connection lost', connecting: 'connecting' }[now];
   }
-  document.dispatchEvent(new CustomEvent('live', { detail: { now, was } }));
+  document.dispatchEvent(new CustomEvent('live', { detail: { now, was, since } }));
+}
+
+// isCut reports whether nothing new can come: what a page shows is of before.
+export const isCut = () => state === 'lost' || state === 'away';
+
+// feel takes the status in short.
+function feel(pulse) {
+  show(pulse.away ? 'away' : 'live');
+  document.dispatchEvent(new CustomEvent('pulse', { detail: pulse }));
 }
 
 export function start() {
@@ -41,6 +52,7 @@ export function start() {
   if (!tabs) return void open();
   tabs.onmessage = ({ data }) => {
     if (data.event) hear(data.event);
+    else if (data.pulse) feel(data.pulse);
     else if (data.state) show(data.state);
     else if (holds) tabs.postMessage({ state });
   };
@@ -68,12 +80,17 @@ function tell(now) {
 
 function open() {
   holds = true;
-  source = new EventSource('/v1/events' + (last && '?after=' + last));
+  source = new EventSource('/v1/events?status=true' + (last && '&after=' + last));
   source.onopen = () => {
     clearTimeout(silence);
     if (state === 'live' && !last) tell('lost'); // nobody knows what has happened since another tab had it
     tell('live');
   };
+  source.addEventListener('status', (m) => {
+    const pulse = JSON.parse(m.data);
+    tabs?.postMessage({ pulse });
+    feel(pulse);
+  });
   source.onmessage = (m) => {
     const event = JSON.parse(m.data);
     tabs?.postMessage({ event });

@@ -1,9 +1,10 @@
 // What every page has: the menu, the zone, the live connection, the state of the view in the address.
 import { get } from './api.js';
 import { tell } from './ask.js';
-import { $ } from './dom.js';
+import { $, el } from './dom.js';
 import * as live from './live.js';
-import { switchZone, zoneName } from './time.js';
+import { plural } from './tasks/words.js';
+import { number, stamp, switchZone, zoneName } from './time.js';
 
 const menu = $('#menu');
 menu?.addEventListener('click', () => {
@@ -29,6 +30,40 @@ $('#signout')?.addEventListener('click', async () => {
 if ($('#live')) live.start();
 // The events end with the session. A call then leads to signing in again, also from a page that makes none by itself.
 document.addEventListener('live', (e) => e.detail.now === 'lost' && get('/me').catch(() => {}));
+
+// The title, the icon, the menu and the banner tell how the namespace is, on every page.
+const banner = $('#banner');
+let beat; // the newest pulse
+
+function showPulse() {
+  const n = beat?.wrong ?? 0;
+  document.title = (n ? `(${n}) ` : '') + document.title.replace(/^\(\d+\) /, '');
+  const icon = $('link[rel=icon]');
+  if (icon) icon.href = n ? icon.dataset.bad : icon.dataset.good;
+  for (const [name, count, what] of [['schedules', beat?.bad, 'not well'], ['dead', beat?.dead, 'dead']]) {
+    const link = $(`[data-nav=${name}]`);
+    if (!link) continue;
+    $('b', link)?.remove();
+    if (count) link.append(' ', el('b', { title: `${plural(count, name === 'dead' ? 'task' : 'schedule')} ${what}` }, number(count)));
+  }
+}
+
+// showBanner says why nothing new can come, or why nothing runs.
+function showBanner(now, since) {
+  const s = beat?.stopped;
+  const text = now === 'away' ? `Redis has not answered since ${stamp(beat.since)}. The page shows what was known then.`
+    : now === 'lost' ? `The server has not been there since ${stamp(since)}. The page shows what was known then.`
+      : s ? s.text + (s.since ? `, since ${stamp(s.since)}.` : '.') : '';
+  if (banner.textContent !== text) banner.textContent = text;
+  banner.hidden = !text;
+}
+
+if (banner) {
+  let now, since;
+  document.addEventListener('pulse', (e) => ((beat = e.detail), showPulse(), showBanner(now, since)));
+  document.addEventListener('live', (e) => (({ now, since } = e.detail), beat || now !== 'away') && showBanner(now, since));
+  document.addEventListener('zone', () => showBanner(now, since));
+}
 
 // params are the query of the address, which holds the view. set keeps it without a step in the history, unless step is true.
 export const params = {

@@ -1,6 +1,7 @@
 // A view is a part of a page that shows what a call returned. It is loading, ready, empty, failed or stale: what it showed stays there
 // while a new call fails, and says since when.
 import { clone, fill, $ } from './dom.js';
+import { isCut } from './live.js';
 import { ago, stamp } from './time.js';
 
 const patience = 5000; // ms until a call that has no answer is said to be slow
@@ -13,7 +14,7 @@ export class View {
     root.setAttribute('aria-busy', 'true');
     document.addEventListener('zone', () => this.data !== undefined && this.render());
     document.addEventListener('visibilitychange', () => !document.hidden && (this.every || this.failing()) && this.refresh());
-    document.addEventListener('live', (e) => e.detail.now === 'live' && e.detail.was === 'lost' && this.refresh());
+    document.addEventListener('live', (e) => (e.detail.now === 'live' ? ['lost', 'away'].includes(e.detail.was) && this.refresh() : this.error && this.fail(this.error)));
   }
 
   // refresh makes the call. One that is on its way is given up for it.
@@ -28,9 +29,11 @@ export class View {
       if (call.signal.aborted) return;
       this.at = Date.now();
       this.failures = 0;
+      this.error = undefined;
       this.render();
     } catch (err) {
       if (call.signal.aborted) return;
+      this.failures++;
       this.fail(err);
     } finally {
       clearTimeout(slow);
@@ -51,20 +54,22 @@ export class View {
     this.say(some ? '' : this.empty);
   }
 
+  // fail greys what is there and says of when it is, and why nothing newer came if the banner does not say that.
   fail(err) {
-    this.failures++;
+    this.error = err;
     this.refused = err.status >= 400 && err.status < 408; // the same call gets the same answer
     if (!(err instanceof Error && 'status' in err)) console.error(err);
     const old = this.at > 0;
     this.root.dataset.state = old ? 'stale' : 'failed';
-    this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}: ` : '') + err.message, true);
+    const why = isCut() ? '' : err.message;
+    this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}${why ? ': ' : '.'}` : '') + (why || (old ? '' : 'Nothing is known yet.')), true);
   }
 
   // wait says that what is there may be old, or why there is nothing yet, because a call takes long.
   wait() {
     if (!this.at) return this.say('The server has not answered yet. Is its Redis there?');
     this.root.dataset.state = 'stale';
-    this.say(`As of ${stamp(this.at)}, ${ago(this.at)}: the server has not answered since.`);
+    this.say(`As of ${stamp(this.at)}, ${ago(this.at)}${isCut() ? '.' : ': the server has not answered since.'}`);
   }
 
   // say shows a sentence below the heading, in place of the content or above what is stale.
