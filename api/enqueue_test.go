@@ -136,7 +136,7 @@ func TestIdempotency_ofAViewerWritesNothing(t *testing.T) {
 	if code, _, text := s.call(http.MethodPost, "/v1/tasks", `{"type":"job"}`, "Authorization", "Bearer secret-of-the-viewer", "Idempotency-Key", "k"); code != 403 {
 		t.Errorf("%d %s", code, text)
 	}
-	if keys := s.redis.Client.Keys(t.Context(), "*answer*").Val(); len(keys) > 0 {
+	if keys := s.redis.Keys(t.Context(), s.key("*answer*")).Val(); len(keys) > 0 {
 		t.Errorf("%v", keys)
 	}
 }

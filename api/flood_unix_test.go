@@ -45,10 +45,10 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// Of ten thousand streams of one sender that stay open, as many are served as there is room for. Each other gets an answer that
+// Of two thousand streams of one sender that stay open, as many are served as there is room for. Each other gets an answer that
 // says when to come back, others are served all the while, and memory stays small.
-func TestServe_refusesTenThousandStreamsPolitely(t *testing.T) {
-	const wanted = 10_000
+func TestServe_refusesTooManyStreamsPolitely(t *testing.T) {
+	const wanted = 2_000
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // FuzzRequests sends parameters and bodies to each operation: as an admin to one server, and as a viewer and with an unknown token
@@ -23,7 +25,8 @@ import (
 func FuzzRequests(f *testing.F) {
 	log := &logged{}
 	cfg := Config{Tokens: threeTokens, Log: zerolog.New(log).Level(zerolog.ErrorLevel)}
-	busy, quiet := newService(f, cfg), newService(f, cfg)
+	forBusy, forQuiet := testredis.Mini(f), testredis.Mini(f)
+	busy, quiet := newService(f, forBusy.Client, cfg), newService(f, forQuiet.Client, cfg)
 	for _, x := range story {
 		if strings.HasPrefix(x.path, "/v1/schedules") || strings.HasPrefix(x.path, "/v1/tasks") {
 			quiet.call(x.method, x.path, x.body, as("a")...)
@@ -53,15 +56,15 @@ func FuzzRequests(f *testing.F) {
 			}
 		}
 		if sent++; sent%1_000 == 0 {
-			busy.redis.FlushAll()
+			forBusy.FlushAll()
 		}
 		busy.at(t).judge(to.method, path, body, append(as("a"), headers...)...)
-		before := quiet.redis.Dump()
+		before := forQuiet.Dump()
 		quiet.at(t).judge(to.method, path, body, append(as("v"), headers...)...)
 		if status := quiet.at(t).judge(to.method, path, body, append(as("x"), headers...)...); status != http.StatusUnauthorized {
 			t.Errorf("%s %s without a known token: %d", to.method, path, status)
 		}
-		if after := quiet.redis.Dump(); after != before {
+		if after := forQuiet.Dump(); after != before {
 			t.Errorf("%s %s %q: a viewer changed\n%s\nto\n%s", to.method, path, body, before, after)
 		}
 		if lines := log.take(); lines != "" {
@@ -102,7 +105,7 @@ func (l *logged) take() string {
 }
 
 // at is the service as it is seen by one of several tests.
-func (s *service) at(t *testing.T) *service { return &service{s.Server, t, s.redis} }
+func (s *service) at(t *testing.T) *service { return &service{s.Server, t, s.redis, s.ns} }
 
 // judge sends a request, judges the reply, and returns its status. What the reply holds must be in the document; see [service.call].
 func (s *service) judge(method, path, body string, headers ...string) int {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat"
@@ -24,19 +25,32 @@ import (
 type service struct {
 	*Server
 	t     testing.TB
-	redis *testredis.Miniredis
+	redis *redis.Client
+	ns    string
 }
 
 func serve(t testing.TB, cfg Config) *service {
 	t.Helper()
-	cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
-	return newService(t, cfg)
+	return serveOn(t, testredis.Client(t), cfg)
 }
 
-func newService(t testing.TB, cfg Config) *service {
+// breakable serves from a Redis that the test may break.
+func breakable(t testing.TB, cfg Config) (*service, *testredis.Miniredis) {
 	t.Helper()
 	m := testredis.Mini(t)
-	d, err := onbeat.New(m.Client, onbeat.Config{Namespace: testredis.Namespace(t)})
+	return serveOn(t, m.Client, cfg), m
+}
+
+func serveOn(t testing.TB, rdb *redis.Client, cfg Config) *service {
+	t.Helper()
+	cfg.Log = zerolog.New(zerolog.NewTestWriter(t))
+	return newService(t, rdb, cfg)
+}
+
+func newService(t testing.TB, rdb *redis.Client, cfg Config) *service {
+	t.Helper()
+	ns := testredis.Namespace(t)
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +59,14 @@ func newService(t testing.TB, cfg Config) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return &service{s, t, m}
+	return &service{s, t, rdb, ns}
 }
+
+// key is a key of the namespace.
+func (s *service) key(name string) string { return "onbeat:{" + s.ns + "}:" + name }
+
+// forgets makes Redis lose the answers that it keeps.
+func (s *service) forgets() { s.redis.Del(s.t.Context(), s.key("answers"), s.key("answered")) }
 
 // call sends a request, and returns the status, the headers and the body. Every reply must be what the document says.
 func (s *service) call(method, path, body string, headers ...string) (int, http.Header, string) {
@@ -226,7 +246,7 @@ func (s *service) operations(fn func(method, path string, op *huma.Operation)) {
 
 func TestRoutes_sayThatRedisIsAway(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Config{})
+	s, redis := breakable(t, Config{})
 	for _, x := range []exchange{{"POST", "/v1/schedules", hourly, 201}, {"POST", "/v1/tasks", `{"type":"echo","id":"x/1"}`, 201}} {
 		s.call(x.method, x.path, x.body)
 	}
@@ -248,10 +268,10 @@ func TestRoutes_sayThatRedisIsAway(t *testing.T) {
 		}
 		all.Wait()
 	}
-	s.redis.SetError("LOADING Redis is loading the dataset in memory")
+	redis.SetError("LOADING Redis is loading the dataset in memory")
 	away("loading", stories)
-	s.redis.SetError("")
-	_ = s.redis.Client.Close()
+	redis.SetError("")
+	_ = redis.Client.Close()
 	away("closed", stories)
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -26,10 +28,15 @@ type desk struct {
 
 func openDesk(t *testing.T, cfg Config) *desk {
 	t.Helper()
+	return openDeskOn(t, testredis.Client(t), cfg)
+}
+
+func openDeskOn(t *testing.T, rdb *redis.Client, cfg Config) *desk {
+	t.Helper()
 	d := &desk{}
 	d.tokens.Store(&[]Token{{Name: "a.b", Role: Operator, Secret: "the operator's secret"}, {Name: "eve", Role: Viewer, Secret: "the viewer's secret"}})
 	cfg.Namespace, cfg.Tokens = "shop", func() []Token { return *d.tokens.Load() }
-	d.service = serve(t, cfg)
+	d.service = serveOn(t, rdb, cfg)
 	return d
 }
 
@@ -273,10 +280,11 @@ func TestSession_endsWhereItSignedOut(t *testing.T) {
 // While Redis is away, a session that was found goes on for a while, no other is let in, and nobody is told that a session has ended.
 func TestSession_whileRedisIsAway(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t, Config{})
+	mini := testredis.Mini(t)
+	d := openDeskOn(t, mini.Client, Config{})
 	c, fresh := d.signIn("the operator's secret"), d.signIn("the operator's secret")
 	d.ask("GET", "/v1/me", "", holding(c))
-	d.redis.SetError("LOADING Redis is loading the dataset in memory")
+	mini.SetError("LOADING Redis is loading the dataset in memory")
 	if w := d.ask("GET", "/v1/me", "", holding(c)); w.Code != 200 {
 		t.Errorf("one that was found: %d %s", w.Code, w.Body)
 	}
@@ -346,7 +354,8 @@ func TestSession_strangersAskRedisForLittle(t *testing.T) {
 // A session that was signed out here stays out while Redis is away, though it was found a moment ago.
 func TestSession_thatSignedOutStaysOutWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t, Config{})
+	mini := testredis.Mini(t)
+	d := openDeskOn(t, mini.Client, Config{})
 	c, second := d.signIn("the operator's secret"), d.signIn("the operator's secret")
 	for _, each := range []*http.Cookie{c, second} {
 		if w := d.ask("GET", "/v1/me", "", holding(each)); w.Code != 200 {
@@ -356,7 +365,7 @@ func TestSession_thatSignedOutStaysOutWhileRedisIsAway(t *testing.T) {
 	if w := d.ask("DELETE", "/session", "", holding(c)); w.Code != http.StatusNoContent {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	d.redis.SetError("LOADING Redis is loading the dataset in memory")
+	mini.SetError("LOADING Redis is loading the dataset in memory")
 	if w := d.ask("GET", "/v1/me", "", holding(c)); w.Code == 200 {
 		t.Errorf("the one that signed out: %d %s", w.Code, w.Body)
 	}
@@ -364,7 +373,7 @@ func TestSession_thatSignedOutStaysOutWhileRedisIsAway(t *testing.T) {
 		t.Errorf("another one: %d %s", w.Code, w.Body)
 	}
 	own := sessions{noted: d.admin.Sessions}
-	d.redis.SetError("")
+	mini.SetError("")
 	if err := own.end(t.Context(), "a.b", "x"); err != nil || own.find("x", true, nil) {
 		t.Errorf("what Redis said before the end counts: %v", err)
 	}
@@ -373,8 +382,8 @@ func TestSession_thatSignedOutStaysOutWhileRedisIsAway(t *testing.T) {
 // A Redis that is frozen answers nothing: a session that was found goes on all the same, and a refusal says the reason.
 func TestSession_whileRedisIsFrozen(t *testing.T) {
 	t.Parallel()
-	redis := testredis.Private(t)
-	b, err := onbeat.New(redis.Client(), onbeat.Config{Namespace: testredis.Namespace(t)})
+	srv := testredis.Private(t)
+	b, err := onbeat.New(srv.Client(), onbeat.Config{Namespace: testredis.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,8 +397,8 @@ func TestSession_whileRedisIsFrozen(t *testing.T) {
 	d.ask("GET", "/v1/me", "", holding(c))
 	s := httptest.NewServer(d.Server) // with deadlines, which a recorder has not
 	t.Cleanup(s.Close)
-	redis.Pause()
-	t.Cleanup(redis.Resume)
+	srv.Pause()
+	t.Cleanup(srv.Resume)
 	for what, x := range map[string]struct {
 		method string
 		cookie *http.Cookie

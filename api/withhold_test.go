@@ -26,9 +26,9 @@ const card = "4111-1111-1111-1111"
 // secretly serves a namespace in which the cards of the type pay are secret, for the three roles. It logs into the buffer.
 func secretly(t *testing.T, c onbeat.Config) (*service, *bytes.Buffer) {
 	t.Helper()
-	m := testredis.Mini(t)
+	rdb := testredis.Client(t)
 	c.Namespace, c.Secret = testredis.Namespace(t), map[string][]string{"pay": {"card"}}
-	d, err := onbeat.New(m.Client, c)
+	d, err := onbeat.New(rdb, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func secretly(t *testing.T, c onbeat.Config) (*service, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return &service{s, t, m}, &log
+	return &service{s, t, rdb, c.Namespace}, &log
 }
 
 // as sends a request as the holder of a token.
@@ -212,11 +212,11 @@ func TestIdempotency_keepsPayloadsEncrypted(t *testing.T) {
 	if code, again := send(); code != 200 || again != first {
 		t.Errorf("again: %d %s", code, again)
 	}
-	answers := s.redis.Client.Keys(t.Context(), "*answers").Val()
-	if len(answers) != 1 {
-		t.Fatal(answers)
+	answers := s.redis.HGetAll(t.Context(), s.key("answers")).Val()
+	if len(answers) == 0 {
+		t.Fatal("no answer is kept")
 	}
-	for id, record := range s.redis.Client.HGetAll(t.Context(), answers[0]).Val() {
+	for id, record := range answers {
 		if strings.Contains(record, "1111-1111") || id != "" && !strings.Contains(record, " k \x00") {
 			t.Errorf("Redis keeps %q", record)
 		}
@@ -226,7 +226,7 @@ func TestIdempotency_keepsPayloadsEncrypted(t *testing.T) {
 		t.Errorf("a viewer: %d %s", code, text)
 	}
 	role = Admin
-	other, err := onbeat.New(s.redis.Client, onbeat.Config{Namespace: strings.TrimSuffix(strings.SplitN(answers[0], "{", 2)[1], "}:answers")})
+	other, err := onbeat.New(s.redis, onbeat.Config{Namespace: s.ns})
 	if err != nil {
 		t.Fatal(err)
 	}
