@@ -118,7 +118,7 @@ type activity struct {
 	past      *past.Past
 	auditor   *audit.Auditor
 	instances *instances
-	tasks     Tasks
+	tasks     *tasks
 	summaries summaries
 }
 
@@ -233,17 +233,13 @@ func (a *activity) addConditions(ctx context.Context, only string, reports []aud
 	for i := range reports {
 		at[reports[i].Schedule] = &reports[i]
 	}
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Schedule.Name
-	}
-	x, err := sceneOf(ctx, a.q, a.s, a.instances, names)
+	x, err := sceneOf(ctx, a.q, a.s, a.instances, list)
 	if err != nil {
 		return nil, err
 	}
 	for i := range list {
 		c := x.judge(&list[i])
-		if r := at[names[i]]; r != nil && c.Health.Bad() {
+		if r := at[list[i].Schedule.Name]; r != nil && c.Health.Bad() {
 			r.Add(audit.Trouble{Kind: string(c.Health), Since: c.Since, Text: c.Why})
 		}
 	}

@@ -72,13 +72,19 @@ type scene struct {
 	list    InstanceList
 	held    []queue.Held
 	running map[string]queue.Held // the longest run of each schedule
+	limited map[string]bool       // the types of which as many run as may
 	healths map[string]*producer.Health
 	upTo    time.Time // zero, or when the healths are of; see [producer.Schedules.Healths]
 }
 
 // sceneOf reads a scene for some schedules.
-func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *instances, names []string) (*scene, error) {
+func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *instances, list []producer.Status) (*scene, error) {
 	x := &scene{running: map[string]queue.Held{}}
+	names, types := make([]string, len(list)), make([]string, len(list))
+	for i := range list {
+		names[i], types[i] = list[i].Schedule.Name, list[i].Schedule.Task
+	}
+	slices.Sort(types)
 	var err error
 	if x.list, err = n.registered(ctx); err != nil {
 		return nil, err
@@ -90,10 +96,16 @@ func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *inst
 		return !slices.ContainsFunc(x.list.Items, func(i Instance) bool { return i.ID == h.Instance && i.LeaseLeftMS > 0 })
 	})
 	for _, h := range x.held {
-		name, _, slot := task.ParseSlotID(h.ID)
-		if was, ok := x.running[name]; slot && (!ok || h.At.Before(was.At)) {
+		name := queue.ScheduleOf(h.ID)
+		if name == "" || producer.IsBackfill(h.ID) { // these run behind all others, and hold none up
+			continue
+		}
+		if was, ok := x.running[name]; !ok || h.At.Before(was.At) {
 			x.running[name] = h
 		}
+	}
+	if x.limited, err = q.Limited(ctx, slices.Compact(types)); err != nil {
+		return nil, err
 	}
 	if x.healths, x.upTo, err = s.Healths(ctx, names); err != nil {
 		return nil, err
@@ -256,8 +268,11 @@ func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
 	if !heard.Before(first) {
 		first = at.grid.Next(heard)
 	}
-	if first.IsZero() || first.After(at.Last) {
+	if first.IsZero() || first.After(at.Came) {
 		return false
+	}
+	if x.limited[at.Schedule.Task] && !at.Pushed.Before(first) {
+		return false // it waits for its turn, and the status says so in time
 	}
 	due := at.Schedule.JitterFor(at.Schedule.Name, first)
 	if x.now.Sub(due) <= lateBy {
@@ -297,6 +312,11 @@ func stale(c *Condition, at beat, h *producer.Health) bool {
 	}
 	if at.now.Sub(since) < staleFromGaps*at.gap+lateBy {
 		return false
+	}
+	for third, n := since, 0; n < staleFromGaps; n++ { // at night and on Sundays no slot comes
+		if third = at.grid.Next(third); third.IsZero() || at.now.Sub(third) < lateBy {
+			return false
+		}
 	}
 	c.Health, c.Since = Stale, h.Success
 	c.Why = "no run has ended well for " + wording.Span(at.now.Sub(since)) + "; one should every " + schedule.FormatDuration(at.gap)

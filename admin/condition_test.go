@@ -16,7 +16,7 @@ var noon = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 func every(change func(*producer.Status)) *producer.Status {
 	s := &producer.Status{
 		Schedule: producer.Schedule{Name: "s", Task: "job", Rule: schedule.Every(time.Minute)},
-		Anchor:   noon.Add(-time.Hour), Last: noon.Add(-30 * time.Second), Next: noon.Add(30 * time.Second), Pushed: noon,
+		Anchor:   noon.Add(-time.Hour), Last: noon.Add(-30 * time.Second), Came: noon.Add(-30 * time.Second), Next: noon.Add(30 * time.Second), Pushed: noon,
 		Revision: noon.Add(-time.Hour).UnixMilli(),
 	}
 	s.Anchor = s.Anchor.Add(30 * time.Second)
@@ -59,13 +59,30 @@ func TestJudge(t *testing.T) {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
 			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Ended,
 		},
-		"deleted":      {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
-		"hung":         {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
-		"long":         {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
-		"dead":         {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"a retry":      {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
-		"retries":      {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"overdue":      {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"deleted": {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
+		"hung":    {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
+		"long":    {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
+		"dead":    {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"a retry": {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
+		"retries": {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"overdue": {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"not pushed": {
+			status: func(s *producer.Status) { s.Last, s.Pushed = noon.Add(-90*time.Second), noon.Add(-90*time.Second) },
+			health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second),
+		},
+		"waits for the limit of its type": {
+			status: func(s *producer.Status) { s.Schedule.Task = "limited" },
+			health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), types: []string{"limited"}, want: Well,
+		},
+		"in the morning": {
+			status: func(s *producer.Status) {
+				s.Schedule.Rule = schedule.Rule{Cron: "* 12-17 * * *"}
+				s.Came = noon
+			},
+			health: with(func(h *producer.Health) {
+				h.Success, h.Ended, h.Noted = ago(18*time.Hour), ago(18*time.Hour), ago(time.Second)
+			}), want: Well,
+		},
 		"missed":       {health: with(func(h *producer.Health) { h.Missed, h.MissedAt = 2, ago(20*time.Second) }), want: Missed, since: ago(20 * time.Second)},
 		"skipped":      {health: with(func(h *producer.Health) { h.Skipped = 3 }), runs: 50 * time.Second, want: Skipped, since: ago(50 * time.Second)},
 		"skipped once": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Well},
@@ -79,7 +96,7 @@ func TestJudge(t *testing.T) {
 		}
 		x := &scene{
 			now: noon, list: InstanceList{Items: []Instance{{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: types}}},
-			running: map[string]queue.Held{}, healths: map[string]*producer.Health{"s": &c.health},
+			running: map[string]queue.Held{}, healths: map[string]*producer.Health{"s": &c.health}, limited: map[string]bool{"limited": true},
 		}
 		if c.runs > 0 {
 			x.running["s"] = queue.Held{ID: "s@1", At: noon.Add(-c.runs)}
@@ -96,7 +113,8 @@ func TestLooks_forALeaderThatPushesNothing(t *testing.T) {
 	for name, goesOn := range map[string]bool{"none goes on": false, "another goes on": true} {
 		stuck := every(func(s *producer.Status) {
 			s.Schedule.Rule = schedule.Every(time.Second)
-			s.Last, s.Next, s.Pushed = noon, noon.Add(time.Second), noon.Add(-20*time.Second)
+			s.Last, s.Pushed = noon.Add(-20*time.Second), noon.Add(-20*time.Second) // as a read schedule says it: Last is never after Pushed
+			s.Came, s.Next = noon, noon.Add(time.Second)
 		})
 		other := *every(func(s *producer.Status) { s.Schedule.Name, s.Pushed = "other", noon.Add(-21*time.Second) })
 		if goesOn {

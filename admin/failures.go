@@ -34,6 +34,10 @@ type FailureGroup struct {
 const failurePages = 10
 
 func (t *tasks) Failures(ctx context.Context, o FailureQuery) (List[FailureGroup], error) {
+	return t.failures(ctx, o, failurePages)
+}
+
+func (t *tasks) failures(ctx context.Context, o FailureQuery, pages int) (List[FailureGroup], error) {
 	type kind struct{ typ, cause string }
 	groups := map[kind]*FailureGroup{}
 	collect := func(p *queue.Page) (int, error) {
@@ -55,7 +59,7 @@ func (t *tasks) Failures(ctx context.Context, o FailureQuery) (List[FailureGroup
 	}
 	q := TaskQuery{TaskFilter: o.TaskFilter, Limit: queue.MaxBatch, After: o.After}
 	q.State = ""
-	for range failurePages {
+	for range pages {
 		var err error
 		if q.After, err = t.walk(ctx, q, []task.State{task.Dead}, collect); err != nil {
 			return ListOf[FailureGroup](nil, ""), err

@@ -115,7 +115,7 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 		return d, err
 	}
 	runs, _, err := producer.NewSchedules(s.p, nil).Runs(ctx, name, "", shown) // those that Redis has: an archive that is away hides no schedule
-	x, err2 := sceneOf(ctx, s.q, s.s, s.n, []string{name})
+	x, err2 := sceneOf(ctx, s.q, s.s, s.n, []producer.Status{status})
 	if err2 != nil {
 		return d, err2
 	}
@@ -166,7 +166,7 @@ func (s *schedules) List(ctx context.Context) (List[Schedule], error) {
 	if err != nil {
 		return ListOf[Schedule](nil, ""), err
 	}
-	x, err := sceneOf(ctx, s.q, s.s, s.n, names)
+	x, err := sceneOf(ctx, s.q, s.s, s.n, list)
 	if err != nil {
 		return ListOf[Schedule](nil, ""), err
 	}

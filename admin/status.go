@@ -103,11 +103,7 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	if list == nil && unread != nil {
 		return Status{}, unread
 	}
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Schedule.Name
-	}
-	x, err := sceneOf(ctx, a.q, a.s, a.instances, names)
+	x, err := sceneOf(ctx, a.q, a.s, a.instances, list)
 	if err != nil {
 		return Status{}, err
 	}

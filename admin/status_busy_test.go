@@ -26,6 +26,7 @@ func TestStatus_workersAreBusyIfLongRunsOfUsersHoldThem(t *testing.T) {
 		"one is named like that":     {[]queue.Held{run("x", "a", time.Minute), run("onbeat.x@1000", "a", time.Minute)}, "job", true},
 		"one is of another instance": {[]queue.Held{run("x", "a", time.Minute), run("y", "old", time.Minute)}, "job", false},
 		"all are short":              {[]queue.Held{run("x", "a", time.Second), run("y", "a", 2*time.Second)}, "job", false},
+		"one of them is short":       {[]queue.Held{run("x", "a", time.Minute), run("y", "a", time.Second)}, "job", false},
 		"a message waits":            {[]queue.Held{run("x", "a", time.Minute), run("y", "a", time.Minute)}, "onbeat.notify", false},
 	} {
 		a := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job", "onbeat.notify"}, Concurrency: 2}

@@ -86,6 +86,9 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 		if c.Health.Bad() {
 			v.Counts.Bad++
 		}
+		if first := firstUnpushed(s, v.now); !first.IsZero() && (unpushed.IsZero() || first.Before(unpushed)) {
+			unpushed = first
+		}
 		switch {
 		case c.Health == Well || c.Health == Ended:
 			v.Counts.Well++
@@ -101,9 +104,6 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 			line.Show = "onbeat tasks show " + c.HeldBy
 		}
 		v.add(line)
-		if first := firstUnpushed(s, v.now); !first.IsZero() && (unpushed.IsZero() || first.Before(unpushed)) {
-			unpushed = first
-		}
 	}
 	goesOn := slices.ContainsFunc(list, func(s producer.Status) bool { return s.Pushed.After(unpushed.Add(lateBy)) })
 	if !unpushed.IsZero() && !goesOn && v.Leader != "" {
@@ -114,7 +114,7 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 // firstUnpushed returns the first slot that has come and that nobody has dealt with, once that is a while ago. The leader may have set
 // aside that one schedule: it pushes nothing if no other schedule is further.
 func firstUnpushed(s *producer.Status, now time.Time) time.Time {
-	if s.Paused || s.Retired != nil || s.Pushed.IsZero() || !s.Pushed.Before(s.Last) {
+	if s.Paused || s.Retired != nil || s.Pushed.IsZero() || !s.Pushed.Before(s.Came) {
 		return time.Time{}
 	}
 	g, err := s.Grid()
@@ -148,6 +148,9 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 	told := map[string]bool{} // the types of which a schedule's line tells
 	for _, l := range v.Trouble {
 		told[l.typ] = true
+	}
+	if slices.ContainsFunc(v.held, func(h queue.Held) bool { return strings.HasPrefix(h.ID, task.BulkType+":") }) {
+		limited[task.BulkType] = true // one at a time
 	}
 	for i := range n.Lanes {
 		l := &n.Lanes[i]
@@ -198,8 +201,8 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 		return
 	}
 	slices.SortFunc(held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	if v.now.Sub(held[0].At) < lateBy {
-		return // they are short: there are too few workers, but nothing hangs
+	if v.now.Sub(held[v.Counts.Workers-1].At) < lateBy {
+		return // some are short: there are too few workers, but nothing hangs
 	}
 	var names []string
 	for _, h := range held[:min(len(held), longestRuns)] {
@@ -243,9 +246,13 @@ func (a *activity) lookAtDead(ctx context.Context, v *view, dead int64) error {
 	if dead == 0 {
 		return nil
 	}
-	page, err := a.tasks.Failures(ctx, FailureQuery{})
+	page, err := a.tasks.failures(ctx, FailureQuery{}, 1) // the newest are enough to name the causes
 	if err != nil {
 		return err
+	}
+	least := ""
+	if page.Next != "" {
+		least = "at least "
 	}
 	from := v.now.Add(-lately)
 	groups := slices.DeleteFunc(page.Items, func(g FailureGroup) bool { return g.Newest.Before(from) })
@@ -256,7 +263,7 @@ func (a *activity) lookAtDead(ctx context.Context, v *view, dead int64) error {
 		}
 		v.add(Trouble{
 			Kind: DeadTasks, Name: g.Type, Since: later(g.Oldest, from), Show: "onbeat tasks failures",
-			Text: wording.Count(int64(g.Tasks), "task failed", "tasks failed") + " for good: " + g.Error,
+			Text: least + wording.Count(int64(g.Tasks), "task failed", "tasks failed") + " for good: " + g.Error,
 		})
 	}
 	return nil

@@ -250,9 +250,13 @@ func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 		{"some", "PUT", "/a", `{"heartbeat":{"url":"https://hc.example/a"},` + own, 403}, // it may not send requests
 		{"all", "GET", "/a", "", 404},
 		{"all", "PUT", "/a", `{` + foreign, 200},
-		{"some", "PUT", "/a", `{` + own, 200},
+		{"some", "PUT", "/a", `{` + own, 403}, // in the place of another's
+		{"all", "PUT", "/a", `{` + own, 200},
+		{"some", "PUT", "/a", `{"jitter":"1s",` + own, 200},
+		{"all", "PUT", "/a", `{"heartbeat":{"url":"https://hc.example/a"},` + own, 200},
 		{"some", "POST", "/a/revert", `{"revision":1}`, 403},
 		{"some", "POST", "/a/revert", `{"revision":2}`, 200},
+		{"some", "POST", "/a/revert", `{"revision":4}`, 403}, // with a heartbeat
 		{"all", "POST", "/a/revert", `{"revision":1}`, 200},
 		{"all", "DELETE", "/a", "", 200},
 		{"some", "POST", "/a/restore", "", 403},

@@ -56,6 +56,9 @@ func mayBulk(ctx context.Context, a admin.Action, dryRun bool) error {
 	if dryRun {
 		return nil
 	}
+	if who := identityOf(ctx); a == admin.RetryTasks && len(who.Queues)+len(who.Types) > 0 { // their schedules may enqueue other types by now
+		return &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not retry many tasks as their schedules are now", string(admin.RetryAsWas) + " keeps what they were"}
+	}
 	return mayDelete(ctx, a)
 }
 

@@ -38,7 +38,8 @@ func TestBulk_needsTheRoleOfWhatItDoes(t *testing.T) {
 		want        int
 	}{
 		{viewer, `{"action":"retry","filter":{}}`, 403},
-		{operator, `{"action":"retry","filter":{}}`, 202},
+		{operator, `{"action":"retry","filter":{}}`, 403}, // a token of some queues
+		{operator, `{"action":"retry_as_it_was","filter":{}}`, 202},
 		{operator, `{"action":"delete","filter":{}}`, 403},
 		{admins, `{"action":"delete"}`, 400},
 		{admins, `{"action":"delete","filter":{"state":"due"}}`, 400},

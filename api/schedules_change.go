@@ -86,11 +86,16 @@ func (s *Server) wanted(ctx context.Context, name string) (producer.Schedule, er
 	if name != "" {
 		want.Name = name
 	}
+	return want, mayDefine(ctx, &want)
+}
+
+// mayDefine refuses a schedule that enqueues what the token may not enqueue.
+func mayDefine(ctx context.Context, s *producer.Schedule) error {
 	who := identityOf(ctx)
-	if err := mayEnqueue(&who, want.Queue, want.Task); err != nil || want.Heartbeat == nil {
-		return want, err
+	if err := mayEnqueue(&who, s.Queue, s.Task); err != nil || s.Heartbeat == nil {
+		return err
 	}
-	return want, mayEnqueue(&who, want.Queue, "http") // a heartbeat is a request to any URL, as a task of this type is
+	return mayEnqueue(&who, s.Queue, "http") // a heartbeat is a request to any URL, as a task of this type is
 }
 
 // definitionType is a struct of the fields of a schedule, for what goes by reflection.
@@ -126,6 +131,9 @@ type replaceScheduleIn struct {
 func (s *Server) replaceSchedule(ctx context.Context, in *replaceScheduleIn) (*planned, error) {
 	want, err := s.wanted(ctx, in.Name)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.mayRun(ctx, in.Name); err != nil && !errors.Is(err, task.ErrNotFound) { // it takes the place of another's
 		return nil, err
 	}
 	revision, conditional, err := in.condition()
@@ -281,7 +289,7 @@ func (s *Server) mayRestore(ctx context.Context, name string) error {
 	gone, err := s.admin.Schedules.Deleted(ctx)
 	for i := range gone.Items {
 		if d := &gone.Items[i]; d.Name == name {
-			return mayEnqueue(&who, d.Queue, d.Task)
+			return mayDefine(ctx, &d.Schedule)
 		}
 	}
 	return err // Restore says that there is none
@@ -298,7 +306,7 @@ func (s *Server) mayRevert(ctx context.Context, name string, revision int64) err
 		}
 		for _, r := range page.Items {
 			if r.Revision == revision && r.Definition != nil {
-				return mayEnqueue(&who, r.Definition.Queue, r.Definition.Task)
+				return mayDefine(ctx, r.Definition)
 			}
 		}
 		if after = page.Next; after == "" {

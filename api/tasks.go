@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 
@@ -102,8 +103,36 @@ func (s *Server) retryTask(ctx context.Context, in *identified) (*reply[admin.Re
 			return nil, err
 		}
 	}
+	if err := s.mayRetry(ctx, in.ID); err != nil && !b.AsItWas {
+		return nil, err
+	}
 	result, err := s.admin.Tasks.Retry(ctx, in.ID, b.AsItWas)
 	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: result, Was: task.Dead}}, err
+}
+
+// mayRetry refuses to retry a slot whose schedule enqueues by now what the token may not enqueue.
+func (s *Server) mayRetry(ctx context.Context, id string) error {
+	who := identityOf(ctx)
+	if len(who.Queues)+len(who.Types) == 0 {
+		return nil
+	}
+	t, err := s.admin.Tasks.Get(ctx, id)
+	if err != nil || t.Schedule == "" {
+		return nil //nolint:nilerr // Retry says that it is gone
+	}
+	now, err := s.admin.Schedules.Get(ctx, t.Schedule)
+	if err != nil || now.Task == t.Type && now.Queue == t.Queue {
+		return nil //nolint:nilerr // then the task is as it was
+	}
+	return asItWas(mayEnqueue(&who, now.Queue, now.Task))
+}
+
+// asItWas adds to a refusal how the task can be retried.
+func asItWas(err error) error {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return &refusal{r.status, r.kind, r.text, "as_it_was retries it with the type and queue that it had"}
+	}
+	return err
 }
 
 func (s *Server) bulkTasks(ctx context.Context, _ *struct{}) (*reply[admin.BulkResult], error) {

@@ -3,6 +3,7 @@ package producer
 import (
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -30,15 +31,19 @@ func isSlot(name string) bool {
 	return slot
 }
 
+// IsBackfill reports whether a task's ID is that of a slot that is backfilled.
+func IsBackfill(id string) bool { return strings.HasSuffix(id, backfillMark) && isSlot(id) }
+
 // CheckNames refuses a caller's task that is nil or has a name that is reserved for the dispatcher.
 func CheckNames(t *task.Task) error {
 	if t == nil {
 		return errNilTask
 	}
 	switch {
-	case isSlot(t.ID):
+	case isSlot(t.ID) || queue.ScheduleOf(t.ID) != "":
 		return &task.FieldError{
-			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot", Hint: "onbeat gives IDs like name@number to slots: use another character than @",
+			Field: "id", Value: t.ID, Reason: "looks like the ID of a schedule's slot or trigger",
+			Hint: "onbeat gives IDs like name@number to slots, and name!ID to triggers: use other characters than @ and !",
 		}
 	case strings.HasPrefix(t.ID, task.Own): // anybody can foretell those of messages
 		return &task.FieldError{

@@ -1,7 +1,10 @@
 package producer
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -9,10 +12,13 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 // ByArchive is the actor of changes that restore what only the archive knew.
 const ByArchive = "onbeat.archive"
+
+var errOtherName = errors.New("its definition has another name")
 
 // regainPage is how many schedules the archive is asked for at once. notesRead is how many notes of a schedule are read to see how far it
 // was, and countedNotes of one whose runs are limited: the rest is reckoned by its grid.
@@ -116,6 +122,10 @@ func (t *term) regainSome(ctx context.Context, calls context.Context, a archive.
 			continue
 		}
 		if e == nil || e.head.Origin != Applied {
+			continue
+		}
+		if err := errors.Join(e.s.Validate(task.Limits{Payload: len(st.Definition) + 1}), checkType(e.s.Task)); err != nil || e.s.Name != st.Name { // who writes to the archive is another
+			unread = append(unread, fmt.Errorf("schedule %q of the archive: %w", st.Name, cmp.Or(err, errOtherName)))
 			continue
 		}
 		if err := e.catchUpWith(ctx, a); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -90,6 +91,9 @@ func (s *Schedules) revival(st queue.Stored, t *task.Task) queue.Revival {
 	}
 	now, was := d.slotTask(t.Slot, grid.Next(t.Slot)), *t
 	was.Type, was.Payload, was.Secret, was.Sealed = now.Type, now.Payload, s.p.Secret(now.Type, now.Secret), now.Sealed
+	if now.Type == t.Type { // this process may not know what is secret of the type
+		was.Secret = secret.Join(was.Secret, t.Secret)
+	}
 	was.Queue, was.Priority, was.Timeout, was.MaxAttempts, was.Backoff = now.Queue, now.Priority, now.Timeout, now.MaxAttempts, now.Backoff
 	out.Task, out.Anew = &was, true
 	return out

@@ -47,6 +47,7 @@ type Status struct {
 	Pause    *Pause // set for one that is paused, if it is known by whom; else nil
 	Anchor   time.Time
 	Last     time.Time // the newest slot that has come; zero before the first
+	Came     time.Time // the newest slot that has come, pushed or not; zero if there is none, or while paused
 	Next     time.Time // the next slot; zero if there is none, or while paused
 	Runs     int64     // slots that have come and were not disposed of
 	Pushed   time.Time // slots up to here have been dealt with, except those that it is behind with
@@ -124,6 +125,9 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 		s.Runs = max(s.Runs-e.grid.Count(now, s.Pushed), 0)
 	}
 	if !s.Paused {
+		if s.Came = s.Last; !e.exhausted() {
+			s.Came = e.upTo(now)
+		}
 		s.Next = e.after(maxTime(e.last.Slot, now))
 		if e.last.Slot.After(now) {
 			s.Next = e.grid.Next(now) // it is pushed, and has not come

@@ -54,7 +54,7 @@ func (r *round) takeDied(list []queue.Death, end time.Time) (shown []string) {
 		if isOwn(d.ID) {
 			continue
 		}
-		name := scheduleOf(d.ID)
+		name := queue.ScheduleOf(d.ID)
 		s := r.subjectOfDeath(name, d.At)
 		if s == nil {
 			r.add(Dead, 1, Notice{At: d.At, Schedule: name, Task: d.ID, Text: "dead"})

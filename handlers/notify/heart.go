@@ -166,11 +166,19 @@ func (h *Heart) hearStarts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	oldest := int64(0)
+	if h.running == nil && len(held) > 0 { // a new leader signals no start that would come too late
+		now, err := h.q.Now(ctx)
+		if err != nil {
+			return err
+		}
+		oldest = now.Add(-startLasts).UnixMilli()
+	}
 	running := make(map[string]bool, len(held))
 	for _, r := range held {
 		running[r.ID] = true
-		name := scheduleOf(r.ID)
-		if of, ok := h.cfg.Schedules.Heartbeat(name); !ok || of.Start == "" || h.running[r.ID] {
+		name := queue.ScheduleOf(r.ID)
+		if of, ok := h.cfg.Schedules.Heartbeat(name); !ok || of.Start == "" || h.running[r.ID] || r.At.UnixMilli() < oldest {
 			continue
 		}
 		list := h.pending[name]

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,6 +33,8 @@ type Heartbeat struct {
 	// URL gets a GET each Every, as long as an instance leads and the status has no trouble that stops it. It is a secret: nothing shows
 	// it. Default "": the dispatcher sends none.
 	URL string
+	// Env are the environment variables that the URL was made of, by name. No error shows their values.
+	Env map[string]string
 	// Every is the time between two. Default 1m.
 	Every time.Duration
 	// HTTP says how all heartbeats are sent, also those of schedules. Its PassEnv are the variables to which URLs of schedules may refer,
@@ -43,6 +47,12 @@ const (
 	leastEvery  = 10 * time.Second
 	mostEvery   = 24 * time.Hour
 	beatTimeout = 10 * time.Second
+)
+
+// signalTimeout is how long a heartbeat of a schedule takes at most, and silence how long its host is left alone after that.
+const (
+	signalTimeout = 3 * time.Second
+	silence       = 15 * time.Second
 )
 
 // Validate refuses what could not be used. No error shows the URL.
@@ -61,6 +71,9 @@ func (h Heartbeat) withDefaults() Heartbeat {
 	h.Every = cmp.Or(h.Every, time.Minute)
 	if h.HTTP.Timeout <= 0 || h.HTTP.Timeout > beatTimeout {
 		h.HTTP.Timeout = beatTimeout
+	}
+	if most := min(h.Every, time.Minute); h.HTTP.MaxRetryAfter <= 0 || h.HTTP.MaxRetryAfter > most {
+		h.HTTP.MaxRetryAfter = most // a receiver that asks for an hour would raise its own alarm
 	}
 	return h
 }
@@ -130,13 +143,16 @@ type HeartbeatHandler struct {
 	http     handlers.TaskHandler
 	observer Observer
 	log      zerolog.Logger
+
+	mu     sync.Mutex
+	silent map[string]time.Time // until when a host gets no heartbeat of a schedule: it does not answer
 }
 
 // NewHeartbeatHandler returns the handler. Of returns the heartbeat of a schedule, nil if it has none, or an error that matches
 // [task.ErrNotFound] if the schedule is gone. Observer may be nil.
 func NewHeartbeatHandler(h Heartbeat, of func(context.Context, string) (*producer.Heartbeat, error), observer Observer, log zerolog.Logger) *HeartbeatHandler {
 	h = h.withDefaults()
-	return &HeartbeatHandler{Heartbeat: h, of: of, http: handlers.HTTP(h.HTTP), observer: observer, log: log}
+	return &HeartbeatHandler{Heartbeat: h, of: of, silent: map[string]time.Time{}, http: handlers.HTTP(h.HTTP), observer: observer, log: log}
 }
 
 // Handle implements [handlers.TaskHandler].
@@ -153,12 +169,17 @@ func (h *HeartbeatHandler) Handle(ctx context.Context, t *task.Task) error {
 		h.tell(of, GaveUp, fmt.Errorf("%s: %w; its last error: %s", to, errLate, cmp.Or(t.LastError(), "none")))
 		return nil // a dead task would stand for an alarm that the receiver has raised
 	}
-	raw, err := h.url(ctx, b)
+	secrets := &secret.Set{}
+	raw, err := h.url(ctx, b, secrets)
 	if err == nil && raw == "" {
 		return nil // nobody wants it any more
 	}
 	if err == nil {
-		err = h.send(ctx, t, to, raw)
+		if b.Schedule == "" {
+			err = h.send(ctx, t, to, raw, secrets)
+		} else {
+			err = h.sendSoon(ctx, t, to, raw, secrets)
+		}
 	}
 	h.tell(of, resultOf(t, err), err)
 	return err
@@ -173,11 +194,14 @@ func (h *HeartbeatHandler) tell(of, result string, err error) {
 	}
 }
 
-// url is where a beat goes; "" for nowhere.
-func (h *HeartbeatHandler) url(ctx context.Context, b *beat) (string, error) {
+// url is where a beat goes; "" for nowhere. It adds the values of the variables in the URL to the secrets.
+func (h *HeartbeatHandler) url(ctx context.Context, b *beat, secrets *secret.Set) (string, error) {
 	if b.Schedule == "" {
 		if h.URL == "" {
 			return "", errNoBeat
+		}
+		for name, value := range h.Env {
+			secrets.AddNamed(name, value)
 		}
 		return h.URL, nil
 	}
@@ -196,24 +220,52 @@ func (h *HeartbeatHandler) url(ctx context.Context, b *beat) (string, error) {
 		if value == "" || !slices.Contains(h.HTTP.PassEnv, name) {
 			missing = fmt.Errorf("the heartbeat of schedule %q: %w: %s is not set, or is not in http.pass_env of this instance", b.Schedule, handlers.ErrEnv, match)
 		}
+		secrets.AddNamed(name, value)
 		return value
 	}), missing
 }
 
-// send makes the request. Neither its error nor an output of the run shows the URL, which the answer may repeat.
-func (h *HeartbeatHandler) send(ctx context.Context, t *task.Task, to, raw string) error {
+// send makes the request. Neither its error nor an output of the run shows the URL or another secret, which the answer may repeat.
+func (h *HeartbeatHandler) send(ctx context.Context, t *task.Task, to, raw string, secrets *secret.Set) error {
 	call := *t
 	call.Payload, _ = json.Marshal(map[string]string{"method": "GET", "url": raw}) // texts always encode
 	err := h.http.Handle(handlers.KeepOutput(ctx, 0), &call)
 	if err == nil {
 		return nil
 	}
-	secrets, host := &secret.Set{}, "an invalid URL"
+	host := "an invalid URL"
 	secrets.Add(raw)
 	if u, err := url.Parse(raw); err == nil {
 		host = u.Hostname()
 	}
 	return &sendError{to, host, field.Veil(secrets, err)}
+}
+
+// errSilent puts off a heartbeat of a schedule.
+var errSilent = errors.New("its host did not answer a moment ago")
+
+// sendSoon is send for a heartbeat of a schedule. All of them share a few workers with the dispatcher's own heartbeat and its messages, so
+// a host that does not answer holds one of these for a short time, and is left alone for a while.
+func (h *HeartbeatHandler) sendSoon(ctx context.Context, t *task.Task, to, raw string, secrets *secret.Set) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return h.send(ctx, t, to, raw, secrets)
+	}
+	h.mu.Lock()
+	maps.DeleteFunc(h.silent, func(_ string, until time.Time) bool { return time.Now().After(until) })
+	_, silent := h.silent[u.Host]
+	h.mu.Unlock()
+	if silent {
+		return &sendError{to, u.Hostname(), errSilent}
+	}
+	short, done := context.WithTimeout(ctx, signalTimeout)
+	defer done()
+	if err = h.send(short, t, to, raw, secrets); err != nil && short.Err() != nil && ctx.Err() == nil {
+		h.mu.Lock()
+		h.silent[u.Host] = time.Now().Add(silence)
+		h.mu.Unlock()
+	}
+	return err
 }
 
 // Close closes idle connections.

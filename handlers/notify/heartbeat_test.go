@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,51 @@ func TestHeartbeat_goesToTheURLOfItsSignal(t *testing.T) {
 		}
 		if err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "sesame")) {
 			t.Errorf("%+v: %v", c.beat, err)
+		}
+	}
+}
+
+// A receiver that asks for an hour of silence, and answers with what the URL was made of, gets the next heartbeat soon and betrays nothing.
+func TestHeartbeat_ofAReceiverThatIsBusy(t *testing.T) {
+	t.Parallel()
+	s := receiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		http.Error(w, "no switch sesame99", http.StatusTooManyRequests)
+	})
+	h := NewHeartbeatHandler(Heartbeat{URL: s.URL + "/a-sesame99.txt", Env: map[string]string{"SWITCH": "sesame99"}, Every: 20 * time.Second}, nil, nil, zerolog.Nop())
+	t.Cleanup(func() { _ = h.Close() })
+	one := (&beat{At: time.Now().UnixMilli()}).task("")
+	one.Claimed, one.Attempt = time.Now(), 1
+	err := h.Handle(t.Context(), one)
+	wait, asked := handlers.RetryDelay(err)
+	if err == nil || !asked || wait > 20*time.Second || strings.Contains(err.Error(), "sesame99") {
+		t.Errorf("%v, in %v", err, wait)
+	}
+}
+
+// A host that does not answer holds up the heartbeat of one schedule for a moment, and not those of others.
+func TestHeartbeat_leavesASilentHostAlone(t *testing.T) {
+	t.Parallel()
+	calls, leave := atomic.Int32{}, make(chan struct{})
+	s := receiver(t, false, func(_ http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-leave:
+		}
+	})
+	t.Cleanup(func() { close(leave) })
+	h := NewHeartbeatHandler(Heartbeat{}, func(context.Context, string) (*producer.Heartbeat, error) {
+		return &producer.Heartbeat{URL: s.URL}, nil
+	}, nil, zerolog.Nop())
+	t.Cleanup(func() { _ = h.Close() })
+	for i, name := range []string{"a", "b", "c"} {
+		one := (&beat{Schedule: name, Signal: runSucceeded, At: time.Now().UnixMilli()}).task("")
+		one.Claimed, one.Attempt = time.Now(), 1
+		began := time.Now()
+		err := h.Handle(t.Context(), one)
+		if err == nil || calls.Load() != 1 || i > 0 && !errors.Is(err, errSilent) || i == 0 && time.Since(began) < signalTimeout/2 {
+			t.Errorf("%s: %v, %d calls", name, err, calls.Load())
 		}
 	}
 }

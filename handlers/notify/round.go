@@ -173,18 +173,6 @@ func aboutOf(n *history.Note) (about, bool) {
 	}
 }
 
-// scheduleOf is the schedule of the slot, trigger or backfill that a task's ID names; "" if it names none.
-func scheduleOf(id string) string {
-	if name, rest, ok := strings.Cut(id, "!"); ok && len(rest) == len(task.NewID(time.Time{})) && task.CheckName("", name) == nil {
-		return name
-	}
-	if i, j := strings.LastIndexByte(id, '@'), strings.LastIndexByte(id, '+'); j > i { // a mark behind the slot
-		id = id[:j]
-	}
-	schedule, _, _ := task.ParseSlotID(id)
-	return schedule
-}
-
 // subject is what is known of a subject, which begins now if it is new; nil if there are too many.
 func (r *round) subject(a about) *subject {
 	s := r.subjects[a]

@@ -266,7 +266,7 @@ func TestScheduleOf(t *testing.T) {
 	for id, want := range map[string]string{
 		"a/b@1700000000000": "a/b", "a+b@1700000000000+backfill": "a+b", "a!0123456789abcdefghij": "a", "user@example.com": "", "x!y": "", "mail": "",
 	} {
-		if got := scheduleOf(id); got != want {
+		if got := queue.ScheduleOf(id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)
 		}
 	}

@@ -49,6 +49,10 @@ func (h *Heartbeat) Resolve(getenv func(string) string) (notify.Heartbeat, error
 	}
 	var err error
 	out.URL, err = h.at.secret("url", h.at.url, h.at.urlFile, getenv)
+	out.Env = map[string]string{}
+	for _, match := range variable.FindAllStringSubmatch(h.at.url, -1) {
+		out.Env[match[1]] = getenv(match[1])
+	}
 	if err == nil {
 		err = h.at.at(out.Validate())
 	}
