@@ -87,7 +87,7 @@ func (c *Consumer) send(free room) {
 	}
 	req := &queue.CycleRequest{
 		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: max(min(free.tasks, c.portion), 0), Settle: batch,
-		Own: max(free.own, 0), Bulk: max(free.bulk, 0),
+		Own: max(free.own, 0), Bulk: max(free.bulk, 0), Workers: c.cfg.Concurrency, Taken: c.crowd.heavy(c.cfg.Concurrency),
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
 	if c.stale < mostStale { // else 0: claim even if the list of lanes has changed
@@ -183,7 +183,13 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	// More due work is there than this call claimed, and nothing needs care first: claim the next batch while this one
 	// begins. A call that would find only a few free workers is not worth it.
 	if ahead {
+		for _, t := range r.Claimed { // they have workers, though accept counts them only below
+			c.crowd.add(t, 1)
+		}
 		c.send(left)
+		for _, t := range r.Claimed {
+			c.crowd.add(t, -1)
+		}
 	}
 	for _, t := range r.Claimed {
 		c.accept(t)

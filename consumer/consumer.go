@@ -37,7 +37,8 @@ type Consumer struct {
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
-	busy     room // how many run of inflight
+	busy     room  // how many run of inflight
+	crowd    crowd // how many of these, by schedule
 	results  chan result
 	workers  *workers
 	types    map[string]*taskType // by name, those that ran
@@ -112,7 +113,7 @@ func (c *Consumer) reset(s *instance.Session) {
 	// Under strict durability the first call claims nothing: it shows whether the replicas are there. Without them a
 	// claimed task could not begin, and would lose an attempt.
 	c.doubt = c.q.Strict()
-	c.inflight, c.busy = make(map[string]*run, c.cfg.Concurrency), room{}
+	c.inflight, c.busy, c.crowd = make(map[string]*run, c.cfg.Concurrency), room{}, crowd{}
 	results := make(chan result, c.cfg.Concurrency+ownWorkers)
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
@@ -266,6 +267,7 @@ func (c *Consumer) ended(r result) {
 func (c *Consumer) leave(r *run) {
 	delete(c.inflight, r.task.ID)
 	c.busy.add(r.task.Type, -1)
+	c.crowd.add(r.task, -1)
 }
 
 // laneClaims lists the lanes of a call: those that the call may claim from, and those into which the script may have to

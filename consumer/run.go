@@ -60,6 +60,7 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}, typ: typ, probe: typ.began()}
 	c.inflight[t.ID] = r
 	c.busy.add(t.Type, 1)
+	c.crowd.add(t, 1)
 	if c.cfg.Observer != nil {
 		c.cfg.Observer.Began(t)
 	}

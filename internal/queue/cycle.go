@@ -13,7 +13,7 @@ import (
 )
 
 var cycleScript = store.NewScript("cycle", WakeLib, source("lib_held"), source("lib_cancel"), source("cycle"), source("cycle_settle"),
-	source("cycle_claim")).Claiming()
+	source("cycle_crowd"), source("cycle_claim")).Claiming()
 
 // MaxBatch is the most tasks that one call settles or claims. A caller that has more makes more calls.
 const MaxBatch = 1000
@@ -59,15 +59,23 @@ const (
 	BulkGroup = -2 // bulk actions, which last
 )
 
+// Taken is how many workers of the caller a schedule has taken.
+type Taken struct {
+	Schedule string
+	Workers  int
+}
+
 // CycleRequest is one round trip of a consumer.
 type CycleRequest struct {
 	Instance string
 	Release  string // for the history
 	Gen      int64
-	Seq      int64 // larger than in every earlier call of this generation, or the call is stale
-	Want     int   // most tasks to claim, at most MaxBatch
-	Own      int   // most tasks to claim besides, from the lanes of OwnGroup and BulkGroup
-	Bulk     int   // of these, most from BulkGroup
+	Seq      int64   // larger than in every earlier call of this generation, or the call is stale
+	Want     int     // most tasks to claim, at most MaxBatch
+	Own      int     // most tasks to claim besides, from the lanes of OwnGroup and BulkGroup
+	Bulk     int     // of these, most from BulkGroup
+	Workers  int     // workers of the caller for tasks of users: while others wait, a schedule gets half of them at most; 0: any number
+	Taken    []Taken // the schedules that have taken more than an eighth of the workers
 	Lanes    []LaneClaim
 	Settle   []Settlement // at most MaxBatch
 	Reads    string       // a name for the lanes it reads: instances with the same name watch for each other
@@ -118,7 +126,7 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 	numbers := make(map[Lane]int, len(r.Lanes))
 	args := make([]any, 0, 32+3*len(r.Lanes)+5*len(r.Settle))
 	args = append(args, r.Instance, r.Gen, r.Seq, r.Want, q.caps.history(), q.caps.Dead, q.caps.Done, k.Wake, r.Reads,
-		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, fmt.Sprint(r.Own, " ", r.Bulk), len(r.Lanes))
+		r.LanesVer, strings.Join(r.Owed, keySeparator), r.Release, fmt.Sprint(r.Own, " ", r.Bulk), r.workers(), len(r.Lanes))
 	for i, l := range r.Lanes {
 		keys = append(keys, k.Due(l.Lane))
 		numbers[l.Lane] = i + 1
@@ -137,6 +145,19 @@ func (q *Queue) Cycle(ctx context.Context, r *CycleRequest) (*CycleReply, error)
 		return nil, fmt.Errorf("cycle: %w", err)
 	}
 	return decodeCycle(store.NewReply(v), r, order)
+}
+
+// workers returns the argument that says how many workers there are, and which schedules have taken many of them.
+func (r *CycleRequest) workers() any {
+	if len(r.Taken) == 0 {
+		return r.Workers
+	}
+	text := strconv.AppendInt(nil, int64(r.Workers), 10)
+	for _, t := range r.Taken {
+		text = append(append(append(text, keySeparator...), t.Schedule...), keySeparator...)
+		text = strconv.AppendInt(text, int64(t.Workers), 10)
+	}
+	return text
 }
 
 // appendSettlements appends the settlements, grouped by outcome as cycle.lua reads them, and returns their order.

@@ -139,6 +139,12 @@ var calls = []struct {
 		_, err := s.n.q.Cycle(ctx, s.a.request(20, s.lanes))
 		return err
 	}},
+	{"claim what waits behind a crowd", "cycle", func(ctx context.Context, s *stock) error {
+		r := s.a.request(6, s.lanes)
+		r.Workers, r.Taken = 8, []queue.Taken{{Schedule: "r", Workers: 4}} // r@2 is passed over
+		_, err := s.n.q.Cycle(ctx, r)
+		return err
+	}},
 	{"settle", "cycle", func(ctx context.Context, s *stock) error {
 		_, err := s.n.q.Cycle(ctx, s.a.request(0, s.lanes, s.settles...))
 		return err

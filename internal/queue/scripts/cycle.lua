@@ -1,5 +1,5 @@
 -- cycle.lua settles a batch of runs that ended and claims due tasks, in one step. This part checks the caller and reads
--- the arguments. cycle_settle.lua and cycle_claim.lua follow; the latter claims and replies.
+-- the arguments. cycle_settle.lua, cycle_crowd.lua and cycle_claim.lua follow; the last one claims and replies.
 --
 -- KEYS[1]  instances  zset    id -> lease end (unix ms)
 -- KEYS[2]  members    hash    id -> "generation order state ..."
@@ -26,7 +26,9 @@
 -- ARGV[11] keys, joined by <1f>: an earlier call left tasks that wait for them in lanes that it did not declare
 -- ARGV[12] the release of the instance, for the history
 -- ARGV[13] most tasks of the dispatcher's own to claim besides, and of these most bulk actions, which last: as "2 1"
--- ARGV[14] n lanes, then for each: its group (lanes of one group share; "-1": of the dispatcher's own, "-2": of bulk actions),
+-- ARGV[14] workers of the caller for tasks of users (0: any number), then each schedule that has taken more than an eighth of
+--     them, and how many: as "8", or "8<1f>name<1f>3"; see cycle_crowd.lua
+-- ARGV[15] n lanes, then for each: its group (lanes of one group share; "-1": of the dispatcher's own, "-2": of bulk actions),
 --     most to run at once (0: no limit, -1: claim nothing here), its name
 -- then n settled, the end if there are none; how many finished, kept, moved and died; their ids, in that order; n series
 -- of settled with one fence, then for each: the fence, how many; then
@@ -74,7 +76,7 @@ try_removal("HDEL", tasks)
 -- the seq with zeros, makes it a table from the start.
 redis.call("HSET", running, "", string.format("%065.0f", seq))
 
-local at = 14
+local at = 15
 local function arg()
   at = at + 1
   return ARGV[at - 1]

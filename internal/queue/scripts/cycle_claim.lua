@@ -99,12 +99,13 @@ local function claimer()
 
   -- first_due reads the first due tasks of a lane: up to n, and as many as fit into part bytes. The first task of a call
   -- always fits, whatever its size. It returns how many it read, their ids and records, and their due times as a list, or
-  -- as one text if all have the same. Records are read a few at a time: if they are large, few fit, and the rest would be
-  -- read in vain.
+  -- as one text if all have the same, and whether they are not the first of the lane (see cycle_crowd.lua). Records are read
+  -- a few at a time: if they are large, few fit, and the rest would be read in vain.
+  local fair, alone -- whether schedules may take only half of the workers; whether no other lane of the group has a due task
   local most_room = 4 * 1024 * 1024 -- bytes of records in one reply
   local room = most_room -- bytes still free
   local function first_due(lane, n, part)
-    local ids, dues, found = nil, nil, n
+    local ids, dues, found, more, loose = nil, nil, n, true, false -- more: whether others are due behind these
     -- The task behind the first n says when the next one is due. If that is when the first is due, it is so of all
     -- between them: to print so many scores would cost as much as to find the tasks.
     local next_due = n >= few and redis.call("ZRANGE", lane.key, n, n, "WITHSCORES")[2]
@@ -114,13 +115,19 @@ local function claimer()
       local rows = redis.call("ZRANGE", lane.key, "-inf", int(now), "BYSCORE", "LIMIT", 0, n + 1, "WITHSCORES")
       found = math.min(#rows / 2, n)
       lane.first = nil -- head reads it when asked, if no row says it
-      if rows[2 * n + 2] then
-        begins(lane, rows[2 * n + 2])
+      more = rows[2 * n + 2]
+      if more then
+        begins(lane, more)
       end
       ids, dues = {}, {}
       for i = 1, found do
         ids[i], dues[i] = rows[2 * i - 1], rows[2 * i]
       end
+    end
+    -- Slots of one schedule have different due times.
+    if fair and not lane.own and (more or not alone) and (largest > 0 or type(dues) == "table")
+      and string.find(table.concat(ids, "", 1, found), "@", 1, true) then
+      found, ids, dues, loose = pass_over(lane, n, alone, found, ids, dues)
     end
     if found == 0 then
       return 0
@@ -137,13 +144,12 @@ local function claimer()
       end
       local size = records[i] and #records[i] or 0
       if size > part and room < most_room then
-        lane.spent = true -- no bytes left: the next call claims the rest
-        begins(lane, dues == next_due and dues or dues[i])
-        return i - 1, ids, records, dues
+        lane.spent, lane.first = true, nil -- no bytes left: the next call claims the rest
+        return i - 1, ids, records, dues, loose
       end
       room, part = room - size, part - size
     end
-    return found, ids, records, dues
+    return found, ids, records, dues, loose
   end
 
   -- limits returns the limits that a task with a key counts in, as the tail of its value in the running hash: "\31k:key" and
@@ -197,7 +203,7 @@ local function claimer()
         return 0
       end
     end
-    local found, ids, records, dues = first_due(lane, n, part)
+    local found, ids, records, dues, loose = first_due(lane, n, part)
     if found == 0 then
       return 0
     end
@@ -206,7 +212,11 @@ local function claimer()
     local breaks = string.find(all, "\n", 1, true) -- whether any id has a line break
     local same = type(dues) == "string" and dues
     local removed = ids -- what the undo brings back: ids, until some of them are not claimed
-    redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
+    if loose then
+      redis.call("ZREM", lane.key, unpack(ids, 1, found))
+    else
+      redis.call("ZREMRANGEBYRANK", lane.key, 0, found - 1)
+    end
     undos[#undos + 1] = function()
       for i = 1, found do
         redis.pcall("ZADD", lane.key, same or dues[i], removed[i])
@@ -277,20 +287,28 @@ local function claimer()
   -- share claims up to n tasks from the lanes of one group (one queue and priority, several types), and returns how many
   -- it claimed. In each round it asks the lane with the longest waiting task first, and each lane gets an equal part of
   -- the number and of the bytes that are left. So a flood of one type does not hold up another. Rounds go on while a lane
-  -- has due tasks, because lanes with few tasks leave room for the others.
+  -- has due tasks, because lanes with few tasks leave room for the others. Then schedules that have half of the workers get
+  -- what is left: no worker stays free while a task is due.
   local function share(group, n)
     local left = n
+    fair = scarce
     while left > 0 and looks > 0 and room > 0 do
-      local ready = {}
+      local ready, passed = {}, false
       for _, lane in ipairs(group) do
         local first = not lane.full and not lane.spent and head(lane)
         if first and first <= now then
-          ready[#ready + 1] = lane
+          if fair and lane.passed then
+            passed = true
+          else
+            ready[#ready + 1] = lane
+          end
         end
       end
-      if #ready == 0 then
+      if #ready == 0 and not passed then
         break
       end
+      alone = #ready == 1 and not passed
+      fair = fair and #ready > 0 -- else no others are left
       table.sort(ready, function(a, b) return a.first < b.first end)
       local part, bytes = math.ceil(left / #ready), room / #ready
       for _, lane in ipairs(ready) do
@@ -301,6 +319,7 @@ local function claimer()
       end
     end
     for _, lane in ipairs(group) do
+      lane.passed = nil
       if lane.spent then
         looks = 0 -- the tasks that did not fit go before all later groups: claim nothing more in this call
       end
