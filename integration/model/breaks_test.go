@@ -62,6 +62,14 @@ func mutants() []mutant {
 		{"cycle", "watches", `wake(watch, channel, now, reads)`, ``},
 		{"cycle", "watches", `string.find(value, "\31t:", 1, true)`, `value == nil`},
 		{"cycle", "watches", `stir(tonumber(due))`, ``},
+		// cycle_crowd.lua, and what follows from it in cycle_claim.lua
+		{"cycle", "crowd", `return name and n >= half`, `return false`},
+		{"cycle", "crowd", `taken[name] = tonumber(n)`, `taken[name] = 0`},
+		{"cycle", "crowd", `taken[name] = n + 1`, ``},
+		{"cycle", "crowd", `if alone and count == first then`, `if true then`},
+		{"cycle", "crowd", `from < due and glances > 0`, `false`},
+		{"cycle", "crowd", `redis.call("ZREM", lane.key, unpack(ids, 1, found))`, ``},
+		{"cycle", "crowd", `if loose then redis.call("ZREM", lane.key, unpack(ids, 1, found)) else`, `if nil then else`},
 		// lib_held.lua, where cycle uses it
 		{"cycle", "keys", `redis.call("ZREM", held, member) undo("ZADD", held, 0, member)`, ``},
 		{"cycle", "line", `local n = line.limit - (num(`, `local n = 1 - (num(`},

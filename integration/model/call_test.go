@@ -21,6 +21,7 @@ type call struct {
 	epoch, seq  int64
 	want        int
 	settle      []claim
+	taken       []queue.Taken // the workers that schedules have, as the caller knows
 	outcome     queue.Outcome
 	last        string // the schedule's last run, as the caller read it
 	behind      string // the slots that it is behind with, as the caller read them
@@ -197,7 +198,7 @@ func kind(id string) string {
 }
 
 func (w *world) cycle(c call, a *answer) error {
-	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: kind(c.id)}
+	r := queue.CycleRequest{Instance: c.id, Gen: c.gen, Seq: c.seq, Want: c.want, Lanes: lanes, Reads: kind(c.id), Workers: w.room.workers, Taken: c.taken}
 	for _, x := range c.settle {
 		r.Settle = append(r.Settle, w.settlement(c, x))
 	}

@@ -199,6 +199,19 @@ var rooms = []*room{
 		depth: 4, states: 2370,
 	},
 	{
+		// A schedule with as many tasks as there are workers, and others that wait behind them.
+		name: "crowd", lead: "newest", consume: "newest", eager: true,
+		procs: two[:1],
+		tasks: map[string]*task.Task{
+			"s@a": task.New("job", nil), "s@b": task.New("job", nil), "s@c": task.New("job", nil), "s@r": task.New("rare", nil),
+			"t@a": task.New("job", nil), "x": task.New("job", nil), "y": task.New("rare", nil),
+		},
+		joins: 1, want: 2, workers: 4,
+		setup: opened("enqueue s@a", "a take", "enqueue s@b", "enqueue s@c"),
+		verbs: "enqueue, take, finish, return, cancel, take late",
+		depth: 4, states: 2420,
+	},
+	{
 		// Which instance looks for due tasks, and when: a and c watch for each other, b for itself.
 		name: "watches", lead: "sticky", consume: "release", eager: true, watched: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v1"}, {id: "c", release: "v1"}},

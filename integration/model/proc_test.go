@@ -78,6 +78,7 @@ func (p *proc) mark(h *maphash.Hash, s *state, ranks func(int64) int) {
 	}
 	if f := p.flight; f != nil {
 		fmt.Fprintf(h, "%s %s %d %d %d %d %s %d %d %d\n", f.behind, f.op, f.gen, ranks(f.epoch), max(f.seq-seen(f.gen), -1), f.want, f.last, f.outcome, f.order, f.orphan)
+		fmt.Fprintln(h, f.taken)
 		for _, c := range f.looked {
 			fmt.Fprintf(h, "%s %s\n", c.Task.ID, c.Value)
 		}
@@ -102,6 +103,8 @@ func (p *proc) cycle(want int, settles bool, o queue.Outcome) call {
 	c.seq, c.want, c.outcome = p.seq, want, o
 	if settles {
 		c.settle = slices.Clone(p.claims)
+	} else {
+		c.taken = p.taken()
 	}
 	return c
 }

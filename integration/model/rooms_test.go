@@ -20,6 +20,7 @@ type room struct {
 	procs         []proc
 	tasks         map[string]*task.Task
 	want          int // most tasks that a cycle claims
+	workers       int // of an instance, of which a schedule has half while others wait; 0: any number
 	joins         int // most generations
 	setup         []string
 	verbs         string // what may happen; "x lost" and "x late": with a lost reply, or arriving late

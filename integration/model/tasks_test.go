@@ -150,6 +150,7 @@ func (b *book) judgeClaimed(w *world, c call, r *queue.CycleReply, m member) {
 	}
 	b.fence = r.Claimed[0].Fence
 	b.leftBehind(w, c, r)
+	b.judgeCrowd(w, c, r)
 	if best, ok := b.best(w.now); ok && b.rule.consume != "all" &&
 		(m.rank.order < best.rank.order || b.rule.lead+b.rule.consume == "newestnewest" && m.rank.gen != best.rank.gen) {
 		broken(5, "%s %v took work while %s %v was ready", m.id, m.rank, best.id, best.rank)

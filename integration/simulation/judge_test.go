@@ -112,10 +112,22 @@ func (w *world) judgeLimits(r *run) {
 type passed struct {
 	by      *run
 	claimed time.Time
+	why     precedence
 }
 
-// noteOrder notes the tasks that a run seems to have passed. These are tasks of a higher priority, or older ones of the same
-// kind, that the same process could have claimed first. Tasks of the same claim may still be on their way to their handlers.
+type precedence uint8
+
+const (
+	urgent  precedence = iota // the task that waited has a higher priority
+	older                     // it is older, and of the same kind
+	crowded                   // it is not of the schedule of the run, which may have had half of the workers
+)
+
+// mostSeen is how many tasks may wait so that a claim surely sees all of them.
+const mostSeen = 200
+
+// noteOrder notes the tasks that a run seems to have passed, and that the same process could have claimed first. Tasks of the
+// same claim may still be on their way to their handlers.
 func (w *world) noteOrder(r *run) {
 	claimed := r.claimed.Add(-w.redis.offsetNow())
 	if claimed.Before(w.calm.Add(w.bound())) || r.attempt > 1 {
@@ -126,10 +138,15 @@ func (w *world) noteOrder(r *run) {
 			later2(o.due, o.known).After(claimed.Add(-20*time.Millisecond)) || !r.node.handles(o) || !w.hasRoom(claimed, o, 20*time.Millisecond) {
 			continue
 		}
-		older := o.priority == r.duty.priority && o.typ == r.duty.typ && !r.duty.behind && !o.behind &&
-			o.due.Before(r.duty.due.Add(-20*time.Millisecond))
-		if o.priority > r.duty.priority || older {
-			o.passed = append(o.passed, passed{r, r.claimed})
+		same := o.priority == r.duty.priority
+		switch {
+		case o.priority > r.duty.priority:
+			o.passed = append(o.passed, passed{r, r.claimed, urgent})
+		case same && o.typ == r.duty.typ && !r.duty.behind && !o.behind && o.due.Before(r.duty.due.Add(-20*time.Millisecond)):
+			o.passed = append(o.passed, passed{r, r.claimed, older})
+		}
+		if same && r.duty.line != nil && r.duty.line != o.line && len(w.book.waiting) <= mostSeen {
+			o.passed = append(o.passed, passed{r, r.claimed, crowded})
 		}
 	}
 }
@@ -137,12 +154,38 @@ func (w *world) noteOrder(r *run) {
 // judgeOrder blames a task that was passed, when it begins and shows that it was claimed later.
 func (w *world) judgeOrder(r *run) {
 	for _, p := range r.duty.passed {
-		if r.claimed.After(p.claimed.Add(time.Millisecond)) {
-			w.blame("order", "%s was claimed at %v, before %s", p.by.duty.id, p.claimed.Add(-w.redis.offsetNow()).Sub(w.began), r.duty)
-			break
+		kind := "order"
+		switch {
+		case !r.claimed.After(p.claimed.Add(time.Millisecond)):
+			continue
+		case p.why == older && p.by.node.isHalf(r.duty.line, p.claimed.Add(time.Millisecond), -w.redis.offsetNow()):
+			continue // its schedule had half of the workers, so the other went first
+		case p.why == crowded:
+			if kind = "crowd"; !p.by.node.isHalf(p.by.duty.line, p.claimed.Add(-time.Millisecond), -w.redis.offsetNow()) {
+				continue
+			}
 		}
+		w.blame(kind, "%s was claimed at %v, before %s", p.by.duty.id, p.claimed.Add(-w.redis.offsetNow()).Sub(w.began), r.duty)
+		break
 	}
 	r.duty.passed = nil
+}
+
+// isHalf reports whether runs of a schedule had half of the workers of a node at a moment by the clock of Redis. Offset is the
+// bubble's clock less that one.
+func (n *node) isHalf(l *timeline, at time.Time, offset time.Duration) bool {
+	if l == nil || n.plan.Concurrency < 2 {
+		return false
+	}
+	count := 0
+	for _, d := range l.duties {
+		for _, r := range d.runs {
+			if r.node == n && r.claimed.Before(at) && (r.ended.IsZero() || r.ended.After(at.Add(offset))) {
+				count++
+			}
+		}
+	}
+	return count >= n.plan.Concurrency/2
 }
 
 // judge judges the whole run, when all processes have left.

@@ -161,6 +161,16 @@ func mutants() []mutant {
 			"27-an-effect-happens-once",
 			[]string{"twice"},
 		},
+		{
+			"a schedule takes all workers", one("internal/queue/scripts/cycle_crowd.lua", "return name and n >= half", "return false"),
+			"30-half-of-the-workers",
+			[]string{"crowd"},
+		},
+		{
+			"nobody says which schedule has many workers", one("consumer/crowd.go", "		if 8*n > workers {\n", "		if false {\n"),
+			"30-half-of-the-workers",
+			[]string{"crowd"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
