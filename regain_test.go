@@ -2,6 +2,7 @@ package onbeat_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -272,6 +273,33 @@ func TestRegain_waitsForAnArchiveThatIsAway(t *testing.T) {
 	}
 	if text := w.troubles(d); !strings.Contains(text, "2 schedules,") {
 		t.Errorf("the status says %q", text)
+	}
+}
+
+// Somebody who writes to the archive gets no task of the dispatcher's own run by that.
+func TestRegain_refusesWhatNobodyCouldApply(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "archive.db")
+	w := newLossy(t, "sqlite://"+path)
+	d, stop := w.start()
+	w.apply(d, "forged", schedule.Every(time.Minute))
+	w.apply(d, "good", schedule.Every(time.Minute))
+	w.archived(w.open(), "good", there)
+	stop()
+	w.empty()
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	done, err := db.ExecContext(t.Context(), `UPDATE onbeat_schedules SET definition = replace(definition, '"job"', '"onbeat.heartbeat"') WHERE schedule = 'forged'`)
+	must(t, errors.Join(err, db.Close()))
+	if n, err := done.RowsAffected(); n != 1 || err != nil {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+
+	d, _ = w.start()
+	w.has(d, "good")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(w.troubles(d), `"forged"`) }, "the status names it")
+	if _, err := d.Admin().Schedules.Get(t.Context(), "forged"); !errors.Is(err, task.ErrNotFound) {
+		t.Errorf("it is restored: %v", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 const (
@@ -265,5 +274,39 @@ func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 		if got := ask(x.who, x.method, x.path, x.body); got != x.want {
 			t.Errorf("%s: %s %s %s: %d, want %d", x.who, x.method, x.path, x.body, got, x.want)
 		}
+	}
+}
+
+// A retry takes what the schedule says now. A token that may not enqueue that retries the task as it was.
+func TestToken_ofSomeTypesRetriesNoOtherType(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, Config{})
+	d.tokens.Store(&[]Token{{Name: "all", Role: Admin, Secret: "the secret of all"}, {Name: "some", Role: Operator, Secret: "the secret of some", Types: []string{"bad"}}})
+	all, some := header("Authorization", "Bearer the secret of all"), header("Authorization", "Bearer the secret of some")
+	d.ask("PUT", "/v1/schedules/s", `{"every":"1h","start":"2020-01-01T00:00:00Z","task":"bad","max_attempts":1}`, all)
+	d.ask("POST", "/v1/schedules/s/backfill", `{"from":"90m"}`, all)
+	runner, err := onbeat.New(d.redis, onbeat.Config{Namespace: d.ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Handle("bad", handlers.Func(func(context.Context, *task.Task) error { return errors.New("it fails") })); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	var dead admin.List[admin.Task]
+	testredis.Eventually(t, 30*time.Second, func() bool {
+		w := d.ask("GET", "/v1/tasks?state=dead&schedule=s", "", all)
+		return json.Unmarshal(w.Body.Bytes(), &dead) == nil && len(dead.Items) > 0
+	}, "a slot is dead")
+	path := "/v1/tasks/" + url.PathEscape(dead.Items[0].ID) + "/retry"
+	d.ask("PUT", "/v1/schedules/s", `{"every":"1h","start":"2020-01-01T00:00:00Z","task":"pay"}`, all)
+	if w := d.ask("POST", path, "", some); w.Code != 403 || !strings.Contains(w.Body.String(), "as_it_was") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if w := d.ask("POST", path, `{"as_it_was":true}`, some); w.Code != 200 {
+		t.Errorf("as it was: %d: %s", w.Code, w.Body)
 	}
 }
