@@ -70,3 +70,20 @@ func TestCycle_sharesTheBytesOfAClaim(t *testing.T) {
 		}
 	})
 }
+
+// The reply names the due time of the first task that did not fit.
+func TestCycle_nextDueIsThatOfTheFirstTaskThatDidNotFit(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		list := slots("s", lane("job"), 1, 10)
+		for _, x := range list[:6] {
+			x.Payload = make([]byte, 1<<20)
+		}
+		w.add(list...)
+		r := a.cycle(8, lanesOf("job"))
+		equal(t, "claimed", ids(r.Claimed), []string{"s@1", "s@2", "s@3"})
+		same(t, "next due", r.NextDue, list[3].Due.UTC())
+	})
+}

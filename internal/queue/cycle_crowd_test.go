@@ -58,6 +58,7 @@ func TestCycle_aScheduleLeavesHalfOfTheWorkersToOthers(t *testing.T) {
 		{"others in the middle of very many", [][]*task.Task{slots("slow", job, 1, 150), slots("quick", job, 151, 151), slots("slow", job, 152, 300)}, 4, slow(3), 1,
 			map[string]int{"slow": 1}},
 		{"others in another lane", [][]*task.Task{slots("slow", job, 1, 10), slots("quick", other, 11, 11)}, 4, slow(3), 1, map[string]int{"quick": 1}},
+		{"others in another lane, and none behind it", [][]*task.Task{slots("slow", job, 1, 1), slots("quick", other, 11, 11)}, 4, slow(3), 1, map[string]int{"quick": 1}},
 		{"its part goes to another lane", [][]*task.Task{slots("slow", job, 1, 10), slots("quick", other, 11, 20)}, 4, slow(1), 3, map[string]int{"slow": 1, "quick": 2}},
 		{"it is in two lanes", [][]*task.Task{slots("slow", job, 1, 10), slots("slow", other, 11, 20), slots("quick", other, 21, 30)}, 4, nil, 4, map[string]int{"slow": 2, "quick": 2}},
 		{"a lower priority", [][]*task.Task{slots("slow", job, 1, 10), slots("quick", low, 11, 20)}, 4, slow(2), 2, map[string]int{"slow": 2}},
