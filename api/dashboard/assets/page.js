@@ -51,7 +51,7 @@ function showPulse() {
 // showBanner says why nothing new can come, or why nothing runs.
 function showBanner(now, since) {
   const s = beat?.stopped;
-  const text = now === 'away' ? `Redis has not answered since ${stamp(beat.since)}. The page shows what was known then.`
+  const text = now === 'away' && beat ? `Redis has not answered since ${stamp(beat.since)}. The page shows what was known then.`
     : now === 'lost' ? `The server has not been there since ${stamp(since)}. The page shows what was known then.`
       : s ? s.text + (s.since ? `, since ${stamp(s.since)}.` : '.') : '';
   if (banner.textContent !== text) banner.textContent = text;
@@ -61,7 +61,7 @@ function showBanner(now, since) {
 if (banner) {
   let now, since;
   document.addEventListener('pulse', (e) => ((beat = e.detail), showPulse(), showBanner(now, since)));
-  document.addEventListener('live', (e) => (({ now, since } = e.detail), beat || now !== 'away') && showBanner(now, since));
+  document.addEventListener('live', (e) => (({ now, since } = e.detail), showBanner(now, since)));
   document.addEventListener('zone', () => showBanner(now, since));
 }
 
