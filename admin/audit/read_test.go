@@ -97,6 +97,23 @@ func (h *house) ran(name string) (slot time.Time) {
 	return slot
 }
 
+// done counts the slots that the history says were done.
+func (h *house) done(name string) (n int) {
+	h.Helper()
+	err := h.queue.History(h.Context(), time.Time{}, func(e history.Entry) error {
+		for _, x := range e.Notes {
+			if x.Schedule == name && x.Word == "done" {
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return n
+}
+
 func (h *house) audit(name string) audit.Report {
 	h.Helper()
 	list, err := h.auditor.Run(h.Context(), audit.Options{Schedule: name, Grace: time.Millisecond})
@@ -114,39 +131,53 @@ func TestRun_accountsForEverySlotOfALife(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		h := newHouse(t, rdb)
-		ctx := t.Context()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
 		h.apply("beat", schedule.Rule{Every: 20 * time.Millisecond})
-		stop := make(chan struct{})
-		go func() {
-			defer close(stop)
-			h.run(4 * time.Second)
-		}()
-		for _, step := range []func() error{
-			func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err },
-			func() error { _, err := h.schedules.Resume(ctx, "beat"); return err },
-			func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond}); return nil },
-			func() error {
+		d := h.instance()
+		go func() { ended <- d.Run(ctx) }()
+		ran := 0
+		runs := func() {
+			testredis.Eventually(t, time.Minute, func() bool { return h.done("beat") >= ran+10 }, "slots run")
+			ran = h.done("beat")
+		}
+		rests := func() { time.Sleep(300 * time.Millisecond) } // for slots to come that do not run
+		for _, step := range []struct {
+			first func()
+			then  func() error
+		}{
+			{runs, func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err }},
+			{rests, func() error { _, err := h.schedules.Resume(ctx, "beat"); return err }},
+			{runs, func() error { h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond}); return nil }},
+			{runs, func() error {
 				h.apply("beat", schedule.Rule{Every: 30 * time.Millisecond, Jitter: 20 * time.Millisecond})
 				return nil
-			},
-			func() error { return h.schedules.Delete(ctx, "beat") },
-			func() error {
+			}},
+			{runs, func() error { return h.schedules.Delete(ctx, "beat") }},
+			{rests, func() error {
 				h.apply("beat", schedule.Rule{Every: 25 * time.Millisecond, Start: "2020-01-01T00:00:00Z"})
 				return nil
-			},
-			func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err },
+			}},
+			{runs, func() error { _, err := h.schedules.Pause(ctx, "beat", ""); return err }},
 		} {
-			time.Sleep(300 * time.Millisecond)
-			if err := step(); err != nil {
+			step.first()
+			if err := step.then(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		<-stop
+		rests()
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
 		r := h.audit("beat")
 		if r.Broken() {
 			t.Errorf("broken: %v, %v", r.Counts, r.Breaks)
 		}
-		for v, least := range map[audit.Verdict]int64{audit.OnTime: 40, audit.Paused: 10, audit.Changed: 10} {
+		if n := r.Counts[audit.OnTime] + r.Counts[audit.Late]; n < 50 {
+			t.Errorf("%d ran, want at least 50: %v", n, r.Counts)
+		}
+		for v, least := range map[audit.Verdict]int64{audit.Paused: 10, audit.Changed: 10} {
 			if r.Counts[v] < least {
 				t.Errorf("%d %s, want at least %d: %v", r.Counts[v], v, least, r.Counts)
 			}
