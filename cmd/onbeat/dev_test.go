@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 )
@@ -53,14 +55,13 @@ func clientOf(t *testing.T, dir, said string) *admin.Admin {
 // awaitHeartbeat waits until the sample's schedule runs.
 func awaitHeartbeat(t *testing.T, c *admin.Admin) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if s, err := c.Schedules.Get(t.Context(), "heartbeat"); err == nil && s.Runs > 0 {
-			return
+	testredis.Eventually(t, time.Minute, func() error {
+		s, err := c.Schedules.Get(t.Context(), "heartbeat")
+		if err == nil && s.Runs == 0 {
+			err = errors.New("it has not run")
 		}
-		if time.Now().After(end) {
-			t.Fatal("the sample's heartbeat does not run")
-		}
-	}
+		return err
+	}, "the sample's heartbeat runs")
 }
 
 func (p *program) interrupt() {

@@ -114,7 +114,7 @@ func TestSession_obeysNoOtherPage(t *testing.T) {
 	b.click("#act [data-act=pause]")
 	b.fills("dialog[open] [name=reason]", "the bank is closed")
 	b.agrees()
-	b.shows(".head", "the bank is closed")
+	b.shows("#schedule .lead", "the bank is closed")
 	if list := w.incidents("schedule paused"); len(list) != 1 || list[0].Fields["by"] != "the-admin" || list[0].Fields["reason"] != "the bank is closed" {
 		t.Errorf("%+v", list)
 	}

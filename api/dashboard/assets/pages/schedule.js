@@ -72,7 +72,7 @@ function leadOf(s, state) {
   const parts = [words.capital(cadence) + (zone ? ' in ' + zone : '') + '.'];
   if (state === 'deleted') return `${parts[0]} It was deleted ${ago(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}, and can be restored for 30 days from then.`;
   if (state === 'retired') return `${parts[0]} Release ${s.retired.release} does not declare it: it was retired ${ago(s.retired.at)}, and goes on when its release is in force again.`;
-  if (s.paused) parts.push(`It is paused${s.why ? ' ' + s.why : ''}: no slot runs until it is resumed.`);
+  if (s.paused) parts.push(`It is paused${s.why ? ' ' + s.why : ''}. No slot runs until it is resumed.`);
   else if (s.next) parts.push(nextOf(s, zone));
   else parts.push('No slot comes any more.');
   if (s.behind) parts.push(`${number(s.behind)} missed slots are still to run.`);
