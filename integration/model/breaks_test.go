@@ -63,8 +63,8 @@ func mutants() []mutant {
 		{"cycle", "watches", `string.find(value, "\31t:", 1, true)`, `value == nil`},
 		{"cycle", "watches", `stir(tonumber(due))`, ``},
 		// cycle_crowd.lua, and what follows from it in cycle_claim.lua
-		{"cycle", "crowd", `return name and n >= half`, `return false`},
-		{"cycle", "crowd", `taken[name] = tonumber(n)`, `taken[name] = 0`},
+		{"cycle", "crowd", `elseif n < half then`, `elseif n then`},
+		{"cycle", "crowd", `taken[name .. "@"] = tonumber(n)`, `taken[name .. "@"] = 0`},
 		{"cycle", "crowd", `taken[name] = n + 1`, ``},
 		{"cycle", "crowd", `if alone and count == first then`, `if true then`},
 		{"cycle", "crowd", `from < due and glances > 0`, `false`},

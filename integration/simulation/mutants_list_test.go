@@ -162,7 +162,7 @@ func mutants() []mutant {
 			[]string{"twice"},
 		},
 		{
-			"a schedule takes all workers", one("internal/queue/scripts/cycle_crowd.lua", "return name and n >= half", "return false"),
+			"a schedule takes all workers", one("internal/queue/scripts/cycle_crowd.lua", "elseif n < half then", "elseif n then"),
 			"30-half-of-the-workers",
 			[]string{"crowd"},
 		},

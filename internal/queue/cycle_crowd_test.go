@@ -71,6 +71,7 @@ func TestCycle_aScheduleLeavesHalfOfTheWorkersToOthers(t *testing.T) {
 		{"one worker", [][]*task.Task{slots("slow", job, 1, 2), slots("quick", job, 3, 3)}, 1, nil, 1, map[string]int{"slow": 1}},
 		{"two workers", [][]*task.Task{slots("slow", job, 1, 2), slots("quick", job, 3, 3)}, 2, slow(1), 1, map[string]int{"quick": 1}},
 		{"two share all workers", [][]*task.Task{slots("slow", job, 1, 20), slots("quick", job, 21, 40)}, 16, nil, 16, map[string]int{"slow": 8, "quick": 8}},
+		{"two share very many workers", [][]*task.Task{slots("slow", job, 1, 100), slots("quick", job, 101, 200)}, 64, nil, 64, map[string]int{"slow": 32, "quick": 32}},
 		{"any number of workers", [][]*task.Task{slots("slow", job, 1, 10), slots("quick", job, 11, 20)}, 0, nil, 4, map[string]int{"slow": 4}},
 	}
 	for _, tt := range tests {

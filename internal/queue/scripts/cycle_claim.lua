@@ -11,7 +11,6 @@ local skipped = 0
 local fence = num(counters.fence) or 0
 local entries = {} -- the claims, as fields and values of the running hash
 local gave = {} -- the tasks of the reply, lane by lane
-local few = 32 -- of fewer tasks the scores are read at once: to find out whether they are the same would cost more
 
 -- begins notes the due time of a lane's first task: as text, as Redis prints it, and as a number.
 local function begins(lane, text)
@@ -125,7 +124,7 @@ local function claimer()
       end
     end
     -- Slots of one schedule have different due times.
-    if fair and not lane.own and (more or not alone) and (largest > 0 or type(dues) == "table")
+    if fair and not lane.own and (more or not alone) and (largest > 0 or type(dues) == "table" and alike(ids, found))
       and string.find(table.concat(ids, "", 1, found), "@", 1, true) then
       found, ids, dues, loose = pass_over(lane, n, alone, found, ids, dues)
     end

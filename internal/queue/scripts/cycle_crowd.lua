@@ -5,13 +5,14 @@
 -- The ID of a slot names its schedule: "name@milliseconds". A schedule that has taken an eighth of the workers or fewer counts
 -- as if it had taken none, because the caller does not say so.
 
-local half, largest, taken = math.huge, 0, {} -- taken: schedule -> how many workers it has taken; largest: the largest of these
+local few = 32 -- of fewer tasks all are looked at: to find out whether they are alike, or due at once, would cost more
+local half, largest, taken = math.huge, 0, {} -- taken: "name@" -> how many workers it has taken; largest: the largest of these
 local workers = tonumber(string.match(ARGV[14], "^%d+"))
 if workers > 0 then
   half = math.max(math.floor(workers / 2), 1)
   for name, n in string.gmatch(ARGV[14], "\31([^\31]+)\31(%d+)") do
-    taken[name] = tonumber(n)
-    largest = math.max(largest, taken[name])
+    taken[name .. "@"] = tonumber(n)
+    largest = math.max(largest, tonumber(n))
   end
 end
 local scarce = want + largest > half -- whether a schedule could get more than half by this call
@@ -22,13 +23,34 @@ local beyond = math.max(want, 100)
 local glances = 6 -- how often one call looks at so many
 
 -- crowds reports whether a task is a slot of a schedule that may take no more workers. If not, it counts the slot as taken.
+local last -- what the last such slot begins with: mostly the next one begins with it too
 local function crowds(id)
-  local name = string.match(id, "^([^@]+)@")
-  local n = name and (taken[name] or 0)
-  if name and n < half then
-    taken[name] = n + 1
+  if last and string.find(id, last, 1, true) == 1 then
+    return true
   end
-  return name and n >= half
+  local name = string.match(id, "^[^@]+@")
+  local n = name and (taken[name] or 0)
+  if not name then
+    return false
+  elseif n < half then
+    taken[name] = n + 1
+    return false
+  end
+  last = name
+  return true
+end
+
+-- alike reports whether a schedule may have most of the ids. Of a long list it looks at three, because to look at all would cost
+-- much. If it is wrong, the caller says in its next call that a schedule has taken many workers.
+local function alike(ids, found)
+  if found < few then
+    return true
+  end
+  local names = {}
+  for i, at in ipairs({ 1, math.ceil(found / 2), found }) do
+    names[i] = string.match(ids[at], "^[^@]+@") or i -- a number is like no other
+  end
+  return names[1] == names[2] or names[2] == names[3] or names[3] == names[1]
 end
 
 -- pass_over chooses up to n due tasks of a lane, among them those of the first ones whose schedules may take more workers. It
