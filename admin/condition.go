@@ -64,6 +64,7 @@ const (
 	failingFromAt = 3                // attempts in a row
 	skippingFrom  = 3                // slots in a row
 	staleFromGaps = 3
+	turnWithin    = time.Hour // a slot waits this long for the limit of its type, or for the time between two slots
 )
 
 // scene is what is known of a namespace at one moment, to judge schedules by.
@@ -72,7 +73,7 @@ type scene struct {
 	list    InstanceList
 	held    []queue.Held
 	running map[string]queue.Held // the longest run of each schedule
-	limited map[string]bool       // the types of which as many run as may
+	limited map[string]bool       // the types that have a limit, and of which some run
 	healths map[string]*producer.Health
 	upTo    time.Time // zero, or when the healths are of; see [producer.Schedules.Healths]
 }
@@ -271,11 +272,11 @@ func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
 	if first.IsZero() || first.After(at.Came) {
 		return false
 	}
-	if x.limited[at.Schedule.Task] && !at.Pushed.Before(first) {
-		return false // it waits for its turn, and the status says so in time
+	due, allowed := at.Schedule.JitterFor(at.Schedule.Name, first), lateBy
+	if x.limited[at.Schedule.Task] && !at.Pushed.Before(first) { // it waits for its turn
+		allowed = max(lateBy, min(at.gap, turnWithin))
 	}
-	due := at.Schedule.JitterFor(at.Schedule.Name, first)
-	if x.now.Sub(due) <= lateBy {
+	if x.now.Sub(due) <= allowed {
 		return false
 	}
 	c.Health, c.Since = Overdue, due

@@ -74,6 +74,10 @@ func TestJudge(t *testing.T) {
 			status: func(s *producer.Status) { s.Schedule.Task = "limited" },
 			health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), types: []string{"limited"}, want: Well,
 		},
+		"waits for it in vain": {
+			status: func(s *producer.Status) { s.Schedule.Task = "limited" },
+			health: with(func(h *producer.Health) { h.Noted = ago(149 * time.Second) }), types: []string{"limited"}, want: Overdue, since: ago(90 * time.Second),
+		},
 		"in the morning": {
 			status: func(s *producer.Status) {
 				s.Schedule.Rule = schedule.Rule{Cron: "* 12-17 * * *"}
