@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -121,7 +122,7 @@ func (s *Server) mayRetry(ctx context.Context, id string) error {
 		return nil //nolint:nilerr // Retry says that it is gone
 	}
 	now, err := s.admin.Schedules.Get(ctx, t.Schedule)
-	if err != nil || now.Task == t.Type && now.Queue == t.Queue {
+	if err != nil || now.Task == t.Type && cmp.Or(now.Queue, task.DefaultQueue) == cmp.Or(t.Queue, task.DefaultQueue) {
 		return nil //nolint:nilerr // then the task is as it was
 	}
 	return asItWas(mayEnqueue(&who, now.Queue, now.Task))

@@ -13,6 +13,7 @@ let source;
 let silence;
 let last = ''; // the ID of the last event
 let since = 0; // when the connection was lost
+let newest; // the status in short
 
 // on calls fn with each event that is of one of the kinds (none: of any). It returns a function that ends it.
 export function on(kinds, fn) {
@@ -42,6 +43,7 @@ export const isCut = () => state === 'lost' || state === 'away';
 
 // feel takes the status in short.
 function feel(pulse) {
+  newest = pulse;
   show(pulse.away ? 'away' : 'live');
   document.dispatchEvent(new CustomEvent('pulse', { detail: pulse }));
 }
@@ -54,9 +56,12 @@ export function start() {
     if (data.event) hear(data.event);
     else if (data.pulse) feel(data.pulse);
     else if (data.state) show(data.state);
-    else if (holds) tabs.postMessage({ state });
+    else if (holds) {
+      tabs.postMessage({ state });
+      if (newest && state !== 'lost') tabs.postMessage({ pulse: newest }); // while Redis is away no other comes
+    }
   };
-  tabs.postMessage({}); // which state is it in?
+  tabs.postMessage({}); // in which state is it, and the namespace?
   take();
 }
 

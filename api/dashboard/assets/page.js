@@ -33,14 +33,14 @@ document.addEventListener('live', (e) => e.detail.now === 'lost' && get('/me').c
 
 // The title, the icon, the menu and the banner tell how the namespace is, on every page.
 const banner = $('#banner');
-let beat; // the newest pulse
+let pulse; // the newest
 
 function showPulse() {
-  const n = beat?.wrong ?? 0;
+  const n = pulse.wrong ?? 0;
   document.title = (n ? `(${n}) ` : '') + document.title.replace(/^\(\d+\) /, '');
   const icon = $('link[rel=icon]');
   if (icon) icon.href = n ? icon.dataset.bad : icon.dataset.good;
-  for (const [name, count, what] of [['schedules', beat?.bad, 'not well'], ['dead', beat?.dead, 'dead']]) {
+  for (const [name, count, what] of [['schedules', pulse.bad, 'not well'], ['dead', pulse.dead, 'dead']]) {
     const link = $(`[data-nav=${name}]`);
     if (!link) continue;
     $('b', link)?.remove();
@@ -50,8 +50,8 @@ function showPulse() {
 
 // showBanner says why nothing new can come, or why nothing runs.
 function showBanner(now, since) {
-  const s = beat?.stopped;
-  const text = now === 'away' && beat ? `Redis has not answered since ${stamp(beat.since)}. The page shows what was known then.`
+  const s = pulse?.stopped;
+  const text = now === 'away' && pulse?.since ? `Redis has not answered since ${stamp(pulse.since)}. The page shows what was known then.`
     : now === 'lost' ? `The server has not been there since ${stamp(since)}. The page shows what was known then.`
       : s ? s.text + (s.since ? `, since ${stamp(s.since)}.` : '.') : '';
   if (banner.textContent !== text) banner.textContent = text;
@@ -60,7 +60,7 @@ function showBanner(now, since) {
 
 if (banner) {
   let now, since;
-  document.addEventListener('pulse', (e) => ((beat = e.detail), showPulse(), showBanner(now, since)));
+  document.addEventListener('pulse', (e) => ((pulse = e.detail), showPulse(), showBanner(now, since)));
   document.addEventListener('live', (e) => (({ now, since } = e.detail), showBanner(now, since)));
   document.addEventListener('zone', () => showBanner(now, since));
 }

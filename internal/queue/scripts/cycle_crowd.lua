@@ -75,7 +75,7 @@ local function pass_over(lane, n, alone, found, ids, dues)
       for _, id in ipairs(redis.call("ZRANGE", lane.key, from, math.min(from + beyond, due) - 1)) do
         if count < n and not crowds(id) then
           count = count + 1
-          list[count], times[count] = id, redis.call("ZSCORE", lane.key, id)
+          list[count], times[count] = id, redis.call("ZSCORE", lane.key, id) -- of few: to print all scores would cost more
         end
       end
     end

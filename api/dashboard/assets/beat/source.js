@@ -104,7 +104,7 @@ export class Source {
 
   // gone notes that schedules are no longer there, and had no slot in the view.
   gone(names) {
-    if (names.length) this.stale();
+    this.stale();
     for (const name of names) this.lines.set(name, { items: [], ...this.lines.get(name), window: this.window, gone: true });
   }
 
