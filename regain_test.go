@@ -32,8 +32,9 @@ type lossy struct {
 	url string // of the archive
 	enc task.Encryption
 
-	mu  sync.Mutex
-	ran map[int64]int // slots of fast, by how often they ran
+	mu     sync.Mutex
+	ran    map[int64]int // slots of fast, by how often they ran
+	thrice int           // runs of it
 }
 
 func newLossy(t *testing.T, url string) *lossy {
@@ -41,7 +42,7 @@ func newLossy(t *testing.T, url string) *lossy {
 	return &lossy{T: t, rdb: testredis.Private(t).Client(), url: url, ran: map[int64]int{}}
 }
 
-// start starts an instance that knows nothing, and declares one schedule.
+// start starts an instance that knows nothing, and declares two schedules.
 func (w *lossy) start() (*onbeat.Dispatcher, func()) {
 	w.Helper()
 	d := dispatcher(w.T, w.rdb, onbeat.Config{Namespace: "lossy", Lease: time.Second, Archive: sqlarchive.Config{URL: w.url}, Encryption: w.enc})
@@ -49,12 +50,16 @@ func (w *lossy) start() (*onbeat.Dispatcher, func()) {
 	must(w.T, d.Handle("job", handlers.Func(func(_ context.Context, tk *task.Task) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if tk.Schedule == "fast" {
+		switch tk.Schedule {
+		case "fast":
 			w.ran[tk.Slot.UnixMilli()]++
+		case "thrice":
+			w.thrice++
 		}
 		return nil
 	})))
 	must(w.T, d.Schedule("mine", schedule.Every(time.Hour), "job", nil))
+	must(w.T, d.Schedule("thrice", schedule.Rule{Every: 200 * time.Millisecond, MaxRuns: 3}, "job", nil))
 	return d, run(w.T, d)
 }
 
@@ -132,7 +137,7 @@ func (w *lossy) open() archive.Archive {
 
 func there(s *archive.Schedule) bool { return s != nil }
 
-// All instances and all of Redis are gone. What was applied comes back from the archive, as it was; what was deleted does not.
+// All instances and all of Redis are gone. What was applied or declared comes back from the archive, as it was; what was deleted does not.
 func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, url string) {
@@ -145,15 +150,19 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		w.apply(d, "gone", schedule.Every(time.Minute))
 		a := w.open()
 		w.archived(a, "gone", there)
-		_, err := d.Admin().Schedules.Pause(ctx, "resting", "the supplier moves")
-		must(t, err)
-		_, err = d.Admin().Schedules.Delete(ctx, "gone")
+		for _, name := range []string{"resting", "mine"} {
+			_, err := d.Admin().Schedules.Pause(admin.By(ctx, "ann@host"), name, "the supplier moves")
+			must(t, err)
+		}
+		_, err := d.Admin().Schedules.Delete(ctx, "gone")
 		must(t, err)
 		w.archived(a, "gone", func(s *archive.Schedule) bool { return s == nil })
-		w.archived(a, "resting", func(s *archive.Schedule) bool { return s != nil && s.Reason != "" })
-		w.archived(a, "mine", there)
+		for _, name := range []string{"resting", "mine"} {
+			w.archived(a, name, func(s *archive.Schedule) bool { return s != nil && s.Pause != "" })
+		}
+		w.archived(a, "thrice", there)
 		before := map[string]admin.ScheduleDetail{}
-		for _, name := range []string{"fast", "nightly", "resting"} {
+		for _, name := range []string{"fast", "nightly", "resting", "mine", "thrice"} {
 			before[name] = w.get(d, name)
 		}
 		done := map[int64]bool{}
@@ -166,6 +175,11 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 			}))
 			return len(done) > 20
 		}, "runs are archived")
+		w.mu.Lock()
+		if w.thrice != 3 { // those of fast that are archived came later
+			t.Errorf("it ran %d times", w.thrice)
+		}
+		w.mu.Unlock()
 		stop()
 		w.empty()
 
@@ -177,8 +191,13 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 				t.Errorf("%s is %+v, and was %+v", name, s, was)
 			}
 		}
-		if p := w.get(d, "resting").Pause; p == nil || p.Reason != "the supplier moves" {
-			t.Errorf("paused: %+v", p)
+		for _, name := range []string{"resting", "mine"} {
+			if p := w.get(d, name).Pause; p == nil || *p != *before[name].Pause {
+				t.Errorf("%s is paused: %+v, and was: %+v", name, p, before[name].Pause)
+			}
+		}
+		if s := w.get(d, "thrice"); s.Runs != 3 || !s.Next.IsZero() {
+			t.Errorf("it has run 3 times of 3, and is %+v", s)
 		}
 		if s := w.get(d, "fast"); s.Runs < int64(len(done)) {
 			t.Errorf("%d runs are known, and %d are archived", s.Runs, len(done))
@@ -189,12 +208,15 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		if list, err := d.Admin().Schedules.Revisions(ctx, "nightly", 1, ""); err != nil || list.Items[0].What != "restored" || list.Items[0].By != "onbeat.archive" {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if text := w.troubles(d); !strings.Contains(text, "3 schedules") || !strings.Contains(text, "fast, nightly, resting") {
+		if text := w.troubles(d); !strings.Contains(text, "5 schedules") || !strings.Contains(text, "mine, thrice, fast, nightly, resting") {
 			t.Errorf("the status says %q", text)
 		}
 		last := w.get(d, "fast").Last
 		testredis.Eventually(t, patience, func() bool { return w.get(d, "fast").Runs > 0 && w.get(d, "fast").Last.After(last.Add(time.Second)) }, "it goes on")
 		w.mu.Lock()
+		if w.thrice != 3 {
+			t.Errorf("what may run 3 times ran %d times", w.thrice)
+		}
 		for slot, times := range w.ran {
 			if off := (slot - before["fast"].Anchor.UnixMilli()) % 200; off != 0 || done[slot] && times != 1 {
 				t.Errorf("slot %d ran %d times, %d ms off the grid", slot, times, off)

@@ -59,7 +59,7 @@ type Schedule struct {
 	// Definition is encrypted if it was in Redis. It is "" for a schedule that was deleted or retired: the archive drops that one.
 	Definition string
 	Last       string // its last run then, as it was in Redis
-	Reason     string // why it was paused; "" if it was not, or no reason was given
+	Pause      string // what was noted of its pause, as it was in Redis: since when, by whom and why; "" if nothing was
 }
 
 // Loss is a span of which entries are missing: Redis dropped them before they were archived, or they went with the tables.

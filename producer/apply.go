@@ -118,11 +118,8 @@ func (s *Schedules) Resume(ctx context.Context, name string) (bool, error) {
 func (s *Schedules) pause(ctx context.Context, name string, paused bool, reason string) (bool, error) {
 	did := true
 	err := s.change(ctx, name, false, func(st queue.Stored, now time.Time) (*queue.Change, error) {
-		noted, err := s.q.Pauses(ctx, []string{name})
-		if err != nil {
-			return nil, err
-		}
-		return pause(st, paused, reason, noted[name].Reason, now)
+		noted, _ := queue.ParsePause(st.Pause)
+		return pause(st, paused, reason, noted.Reason, now)
 	}, func() { did = false })
 	return did && err == nil, err
 }

@@ -25,6 +25,7 @@ type entry struct {
 	behind queue.Behind // the same, decoded
 	queued bool         // it waits for its turn to be pushed
 
+	pause   string // what is noted of its pause, as it is stored in Redis
 	seal    *seal.Keys
 	crowded bool // so many of its slots wait that new ones are skipped: see [entry.probe]
 }
@@ -51,7 +52,7 @@ func entryFrom(st queue.Stored, head *definitionHead, s *Schedule) (*entry, erro
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", st.Name, err)
 	}
-	e := &entry{head: head, s: s, grid: grid, at: -1, seal: st.Seal, last: last, raw: st.Last}
+	e := &entry{head: head, s: s, grid: grid, at: -1, pause: st.Pause, seal: st.Seal, last: last, raw: st.Last}
 	e.owes(st.Behind)
 	e.aim()
 	return e, nil

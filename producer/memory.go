@@ -72,6 +72,9 @@ func (e *entry) restored(seen time.Time) (*queue.Change, error) {
 		Name: e.s.Name, Definition: text, Anchor: queue.Anchor{At: e.last.Anchor}, Pause: &e.last.Paused,
 		Runs: e.last.Runs, Remains: e.owed, Event: "schedule restored",
 	}
+	if _, ok := queue.ParsePause(e.pause); ok && e.last.Paused {
+		c.Noted = e.pause
+	}
 	if e.last.Slot.IsZero() {
 		return c, nil
 	}

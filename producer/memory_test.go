@@ -45,7 +45,9 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 		w := newWorld(t, rdb)
 		w.apply("hand", schedule.Rule{Every: 10 * time.Millisecond, MaxRuns: 100_000})
 		w.apply("paused", schedule.Every(time.Hour))
-		_, err := w.Pause(ctx, "paused", "")
+		_, err := w.By("ann@host").Pause(ctx, "paused", "the supplier moves")
+		must(t, err)
+		pause, err := w.Get(ctx, "paused")
 		must(t, err)
 		declared := func() []Schedule {
 			return []Schedule{{Name: "declared", Rule: schedule.Every(10 * time.Millisecond), Task: "job"}}
@@ -69,6 +71,9 @@ func TestRestore_fromWhatTheLeaderKnows(t *testing.T) {
 				t.Errorf("%s is %+v of %+v, was %+v of %+v", name, e.last, *e.head, was.last, *was.head)
 			}
 			if name == "paused" {
+				if again, err := w.Get(ctx, name); err != nil || again.Pause == nil || *again.Pause != *pause.Pause || pause.Pause.By != "ann@host" {
+					t.Errorf("paused: %+v, was %+v; %v", again.Pause, pause.Pause, err)
+				}
 				continue
 			}
 			if next := was.after(seen); !e.next.Equal(next) {

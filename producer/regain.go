@@ -28,6 +28,54 @@ const (
 	countedNotes = 100_000
 )
 
+// regainDeclared restores, before anything is declared, the declared schedules that only the archive knows because Redis came back
+// empty: else they would begin anew, on another grid, with a pause ended and their runs counted from zero. The beat waits for it, as
+// long as the archive answers. What is not restored by then begins anew.
+func (t *term) regainDeclared(ctx context.Context) error {
+	if t.cfg.Archive == nil || t.cfg.Declared == nil || len(t.before.entries) > 0 {
+		return nil
+	}
+	calls := eachCall{ctx, callLimit(t.session)}
+	version, err := t.q.SchedulesVersion(calls)
+	if err != nil {
+		return err
+	}
+	state, err := t.q.Regained(calls)
+	if err != nil || state == queue.FromArchive || version > 0 && state != queue.Regaining {
+		return err
+	}
+	if err := t.q.NoteRegained(calls, queue.Regaining); err != nil {
+		return err
+	}
+	if loss, lost := t.session.Loss(); lost && loss.Kept.IsZero() { // an instance that led may be back, and remembers more than the archive has
+		select {
+		case <-time.After(t.session.Lease() / 2):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	asks, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.AfterFunc(callLimit(t.session), cancel)
+	defer patience.Stop()
+	restored, _, err := t.regainFrom(asks, Declared, func() {
+		t.progress.made()
+		patience.Reset(callLimit(t.session))
+	})
+	t.tellRestored(restored)
+	if err != nil && ctx.Err() == nil && !over(err) && !store.Retryable(err) {
+		t.log.Error().Err(err).Msg("cannot ask the archive for the declared schedules, of which redis knows none: they begin anew")
+		err = nil
+	}
+	return err
+}
+
+func (t *term) tellRestored(schedules int) {
+	if schedules > 0 {
+		t.log.Warn().Int("schedules", schedules).Msg("restored from the archive the schedules that redis lost")
+	}
+}
+
 // regain restores, beside the work of the term, the applied schedules that only the archive knows because Redis came back empty. It
 // comes after the leader has restored what it remembers, and declared. It retries until that is done, however long the archive is away.
 func (t *term) regain(ctx context.Context, bereft bool) {
@@ -69,29 +117,11 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 		}
 		return t.q.NoteRegained(calls, queue.FromNothing)
 	}
-	a, err := t.cfg.Archive.Archive(ctx)
+	restored, unread, err := t.regainFrom(ctx, Applied, func() {})
 	if err != nil {
 		return err
 	}
-	restored, unread := 0, []error(nil)
-	for after := ""; ; {
-		page, err := a.Schedules(ctx, after, regainPage)
-		if err != nil {
-			return err
-		}
-		if len(page) == 0 {
-			break
-		}
-		after = page[len(page)-1].Name
-		n, bad, err := t.regainSome(ctx, calls, a, page)
-		if err != nil {
-			return err
-		}
-		restored, unread = restored+n, append(unread, bad...)
-	}
-	if restored > 0 {
-		t.log.Warn().Int("schedules", restored).Msg("restored from the archive the schedules that redis lost")
-	}
+	t.tellRestored(restored)
 	if len(unread) == 0 {
 		return t.q.NoteRegained(calls, queue.FromArchive)
 	}
@@ -99,9 +129,31 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 	return t.q.Tell(calls, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
 }
 
-// regainSome restores those of a page that were applied, and of which Redis knows nothing. It also returns the errors of those that
-// cannot be read here.
-func (t *term) regainSome(ctx context.Context, calls context.Context, a archive.Archive, page []archive.Schedule) (restored int, unread []error, err error) {
+// regainFrom restores the schedules of an origin that the archive has, and of which Redis knows nothing. It calls step after each answer
+// of the archive. It also returns the errors of those that cannot be read here.
+func (t *term) regainFrom(ctx context.Context, origin string, step func()) (restored int, unread []error, err error) {
+	a, err := t.cfg.Archive.Archive(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	for after := ""; ; {
+		page, err := a.Schedules(ctx, after, regainPage)
+		if err != nil || len(page) == 0 {
+			return restored, unread, err
+		}
+		step()
+		after = page[len(page)-1].Name
+		n, bad, err := t.regainSome(ctx, a, page, origin, step)
+		restored, unread = restored+n, append(unread, bad...)
+		if err != nil {
+			return restored, unread, err
+		}
+	}
+}
+
+// regainSome is regainFrom for one page.
+func (t *term) regainSome(ctx context.Context, a archive.Archive, page []archive.Schedule, origin string, step func()) (restored int, unread []error, err error) {
+	calls := eachCall{ctx, callLimit(t.session)}
 	names := make([]string, len(page))
 	for i := range page {
 		names[i] = page[i].Name
@@ -115,13 +167,13 @@ func (t *term) regainSome(ctx context.Context, calls context.Context, a archive.
 		if known[i] != 0 {
 			continue
 		}
-		st := queue.Stored{Name: page[i].Name, Definition: page[i].Definition, Last: page[i].Last, Seal: t.q.Seal()}
+		st := queue.Stored{Name: page[i].Name, Definition: page[i].Definition, Last: page[i].Last, Pause: pauseOf(&page[i]), Seal: t.q.Seal()}
 		e, err := newEntry(st)
 		if err != nil {
 			unread = append(unread, err)
 			continue
 		}
-		if e == nil || e.head.Origin != Applied {
+		if e == nil || e.head.Origin != origin {
 			continue
 		}
 		if err := errors.Join(e.s.Validate(task.Limits{Payload: len(st.Definition) + 1}), checkType(e.s.Task)); err != nil || e.s.Name != st.Name { // who writes to the archive is another
@@ -131,15 +183,25 @@ func (t *term) regainSome(ctx context.Context, calls context.Context, a archive.
 		if err := e.catchUpWith(ctx, a); err != nil {
 			return 0, nil, err
 		}
+		step()
 		c, err := e.restored(e.last.Slot)
 		if err != nil {
 			return 0, nil, err
 		}
-		c.Expect, c.Definition, c.Reason = queue.Never, st.Definition, page[i].Reason // as it was: sealed, if it was
+		c.Expect, c.Definition = queue.Never, st.Definition // as it was: sealed, if it was
 		changes = append(changes, *c)
 	}
 	_, moved, err := t.q.Change(queue.By(calls, ByArchive), t.term.Epoch, changes)
 	return len(changes) - len(moved), unread, err
+}
+
+// pauseOf is what the archive has of a schedule's pause; "" if no caller could have paused it so.
+func pauseOf(s *archive.Schedule) string {
+	p, ok := queue.ParsePause(s.Pause)
+	if !ok || errors.Join(queue.CheckReason(p.Reason), queue.CheckReason(p.By)) != nil {
+		return ""
+	}
+	return s.Pause
 }
 
 // catchUpWith moves an entry on from its last change to the last slot of which the archive knows the end: no slot up to there runs

@@ -146,6 +146,9 @@ type term struct {
 // run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *term) run(ctx context.Context) error {
 	t.session.Reconnected() // all is read now, so an earlier reconnect does not matter
+	if err := t.insist(ctx, t.regainDeclared); err != nil {
+		return err
+	}
 	if err := t.insist(ctx, t.takeStock); err != nil {
 		return err
 	}

@@ -113,6 +113,9 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 		return s, nil
 	}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
+	if p, ok := queue.ParsePause(e.pause); ok && s.Paused {
+		s.Pause = &Pause{p.At, p.By, p.Reason}
+	}
 	s.Revision = e.last.Rev
 	s.Behind = e.count(e.behind)
 	for _, span := range e.behind {
@@ -162,27 +165,10 @@ func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	}
 	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
 	list = slices.CompactFunc(list, func(a, b Status) bool { return a.Schedule.Name == b.Schedule.Name })
-	if err := errors.Join(s.addPauses(ctx, list), s.addDeclarer(ctx, list)); err != nil {
+	if err := s.addDeclarer(ctx, list); err != nil {
 		return nil, err
 	}
 	return list, errors.Join(unread...)
-}
-
-// addPauses adds to the schedules that are paused what is noted of their pauses.
-func (s *Schedules) addPauses(ctx context.Context, list []Status) error {
-	var names []string
-	for i := range list {
-		if list[i].Paused {
-			names = append(names, list[i].Schedule.Name)
-		}
-	}
-	noted, err := s.q.Pauses(ctx, names)
-	for i := range list {
-		if p, ok := noted[list[i].Schedule.Name]; ok && list[i].Paused {
-			list[i].Pause = &Pause{p.At, p.By, p.Reason}
-		}
-	}
-	return err
 }
 
 // addDeclarer names the release that declares the schedules now. A definition names the release that wrote it, and a later one that
@@ -211,7 +197,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (Status, error) {
 		return Status{}, err
 	}
 	one := []Status{status}
-	err = errors.Join(s.addPauses(ctx, one), s.addDeclarer(ctx, one))
+	err = s.addDeclarer(ctx, one)
 	return one[0], err
 }
 

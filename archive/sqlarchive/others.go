@@ -9,7 +9,7 @@ var (
 	events    = newTable("onbeat_events", "at entry kind fields")
 	revisions = newTable("onbeat_revisions", "schedule revision at what who definition")
 	losses    = newTable("onbeat_losses", "since until stream entries")
-	schedules = newTable("onbeat_schedules", "schedule definition last reason")
+	schedules = newTable("onbeat_schedules", "schedule definition last pause")
 )
 
 // event is a row of onbeat_events.
@@ -89,12 +89,12 @@ func (l *loss) loss() archive.Loss {
 // kept is a row of onbeat_schedules.
 type kept archive.Schedule
 
-func (k *kept) values() []any { return []any{&k.Name, &k.Definition, &k.Last, &k.Reason} }
+func (k *kept) values() []any { return []any{&k.Name, &k.Definition, &k.Last, &k.Pause} }
 
 func keptOf(list []archive.Schedule) (rows []row) {
 	for _, s := range list {
 		if s.Definition != "" {
-			rows = append(rows, &kept{name(s.Name), text(s.Definition), text(s.Last), text(s.Reason)})
+			rows = append(rows, &kept{name(s.Name), text(s.Definition), text(s.Last), text(s.Pause)})
 		}
 	}
 	return rows

@@ -44,14 +44,13 @@ func (t *term) readChanged(ctx context.Context, names []string, said [][]queue.R
 	if err != nil {
 		return err
 	}
-	pauses, err := t.q.Pauses(ctx, names)
 	for i, st := range list {
 		left := len(said[i]) > 0 && (said[i][0].What == string(history.Deleted) || said[i][0].What == string(history.Retired))
 		if !st.Half() && (!st.Absent() || left) {
-			f.changed = append(f.changed, archive.Schedule{Name: st.Name, Definition: st.Definition, Last: st.Last, Reason: pauses[st.Name].Reason})
+			f.changed = append(f.changed, archive.Schedule{Name: st.Name, Definition: st.Definition, Last: st.Last, Pause: st.Pause})
 		}
 	}
-	return err
+	return nil
 }
 
 // missing notes a loss if revisions of a schedule came and went since the last reading. Each names the one before it, and those up to

@@ -246,15 +246,16 @@ func TestChange_neverMakesWhatWasThere(t *testing.T) {
 		var list []queue.Change
 		for _, name := range []string{"there", "deleted", "lost"} {
 			list = append(list, queue.Change{
-				Name: name, Expect: queue.Never, Definition: "{}", Anchor: queue.Anchor{In: true}, Pause: yes(true), Reason: "a move", Event: "schedule restored",
+				Name: name, Expect: queue.Never, Definition: "{}", Anchor: queue.Anchor{In: true}, Pause: yes(true), Noted: "17 ann\na move", Event: "schedule restored",
 			})
 		}
 		_, moved, err := w.q.Change(t.Context(), 0, list)
 		w.must(err)
 		equal(t, "moved", moved, []int{0, 1})
-		pauses, err := w.q.Pauses(t.Context(), []string{"there", "deleted", "lost"})
-		if err != nil || len(pauses) != 1 || pauses["lost"].Reason != "a move" {
-			t.Errorf("%+v, %v", pauses, err)
+		pauses, err := w.q.SchedulesNamed(t.Context(), []string{"there", "deleted", "lost"})
+		w.must(err)
+		for i, want := range []string{"", "", "17 ann\na move"} {
+			same(t, pauses[i].Name, pauses[i].Pause, want)
 		}
 	})
 }

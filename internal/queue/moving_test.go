@@ -73,7 +73,7 @@ func TestDurable_followsASlotOfACluster(t *testing.T) {
 		t.Errorf("%d replicas", n)
 	default:
 	}
-	for _, key := range []string{w.keys.Schedules, w.keys.Last, w.keys.Behind} { // all that the script asks for is there
+	for _, key := range []string{w.keys.Schedules, w.keys.Last, w.keys.Behind, w.keys.Pauses} { // all that the script asks for is there
 		w.must(w.rdb.HSet(t.Context(), key, "other", "x").Err())
 	}
 	m := c.BeginMove(t, w.keys.Meta)

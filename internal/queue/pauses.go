@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,27 +39,9 @@ func CheckReason(reason string) error {
 	return bad
 }
 
-// Pauses returns, by name, what is noted of the pauses of schedules. A schedule of whose pause nothing is noted is left out.
-func (q *Queue) Pauses(ctx context.Context, names []string) (map[string]Pause, error) {
-	list := map[string]Pause{}
-	for from := 0; from < len(names); from += MaxBatch {
-		part := names[from:min(from+MaxBatch, len(names))]
-		values, err := q.rdb.HMGet(ctx, q.keys.Pauses, part...).Result()
-		if err != nil {
-			return nil, fmt.Errorf("read pauses: %w", store.Classify(err))
-		}
-		for i, name := range part {
-			text, _ := values[i].(string)
-			if p, ok := parsePause(text); ok {
-				list[name] = p
-			}
-		}
-	}
-	return list, nil
-}
-
-// parsePause reads the text of change.lua: "when who", a line break, and the reason.
-func parsePause(text string) (p Pause, ok bool) {
+// ParsePause reads what change.lua notes of a pause: "when who", a line break, and the reason. It reports false for a text that is no
+// such note.
+func ParsePause(text string) (p Pause, ok bool) {
 	head, reason, ok := strings.Cut(text, "\n")
 	when, by, both := strings.Cut(head, " ")
 	ms, err := strconv.ParseInt(when, 10, 64)

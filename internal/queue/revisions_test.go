@@ -117,9 +117,9 @@ func TestTidy_forgetsWhatIsLongGone(t *testing.T) {
 	for name, want := range map[string]int{"stays": 1, "recent": 2, "gone": 0, "again": 3, "half": 0} {
 		same(t, name, len(w.said(name)), want)
 	}
-	pauses, err := w.q.Pauses(ctx, []string{"recent", "gone"})
+	pauses, err := w.q.SchedulesNamed(ctx, []string{"recent", "gone"})
 	w.must(err)
-	if len(pauses) != 1 || pauses["recent"].Reason != "why" {
+	if pauses[0].Pause != "1 ann\nwhy" || pauses[1].Pause != "" {
 		t.Errorf("%+v", pauses)
 	}
 	list, err := w.q.AllDeleted(ctx)

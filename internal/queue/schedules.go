@@ -25,6 +25,7 @@ type Stored struct {
 	Definition string     // "" if there is no such schedule
 	Last       string     // the last run; a [Change] names it as Expect, and must find it unchanged
 	Behind     string     // the slots that the schedule is behind with: see [Behind]
+	Pause      string     // what is noted of its pause, or of its last one: see [ParsePause]
 	Seal       *seal.Keys // what opens the payload of the definition, and encrypts that of a new one
 }
 
@@ -99,6 +100,7 @@ type Change struct {
 	Anchor     Anchor
 	Pause      *bool
 	Reason     string    // why it is paused
+	Noted      string    // what was noted of its pause before Redis lost it: see [ParsePause]
 	FromNow    bool      // moves the last run to now: the next slot is the first one after now
 	Settled    time.Time // moves the last run to this moment, if not zero: Note accounts for the slots up to it
 	Runs       int64     // how often a schedule that is made again has run
@@ -177,7 +179,7 @@ func (q *Queue) changeBatch(ctx context.Context, epoch int64, changes []Change) 
 			lane = lanes.number(c.Lane)
 		}
 		args = append(args, c.Name, c.Expect, definition, c.Anchor.arg(), pause, slot, c.Event, c.Changes, c.Note, c.Runs,
-			c.Behind, c.Remains, c.Reason, lane, len(c.Ahead))
+			c.Behind, c.Remains, c.Reason, c.Noted, lane, len(c.Ahead))
 		for _, a := range c.Ahead {
 			args = append(args, a.Slot.UnixMilli(), a.Every.Milliseconds(), a.Count)
 		}
@@ -224,7 +226,7 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		for i, name := range part {
 			args[i] = name
 		}
-		v, err := schedulesScript.Run(ctx, q.rdb, []string{q.keys.Schedules, q.keys.Last, q.keys.Behind}, args)
+		v, err := schedulesScript.Run(ctx, q.rdb, []string{q.keys.Schedules, q.keys.Last, q.keys.Behind, q.keys.Pauses}, args)
 		if err != nil {
 			return nil, fmt.Errorf("read schedules: %w", err)
 		}
@@ -238,6 +240,9 @@ func (q *Queue) SchedulesNamed(ctx context.Context, names []string) ([]Stored, e
 		}
 		for i := range part {
 			out[first+i].Behind = r.Text()
+		}
+		for i := range part {
+			out[first+i].Pause = r.Text()
 		}
 		if r.Err != nil {
 			return nil, fmt.Errorf("read schedules: %w", r.Err)
@@ -271,6 +276,7 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 			pipe := q.rdb.Pipeline()
 			lasts := pipe.HMGet(ctx, q.keys.Last, part...)
 			behind := pipe.HMGet(ctx, q.keys.Behind, part...) // after Last: a slot put off in between is still in one of them
+			pauses := pipe.HMGet(ctx, q.keys.Pauses, part...)
 			if _, err := pipe.Exec(ctx); err != nil {
 				return 0, fmt.Errorf("read last runs: %w", store.Classify(err))
 			}
@@ -278,7 +284,8 @@ func (q *Queue) Schedules(ctx context.Context, fn func([]Stored) error) (version
 			for i, name := range part {
 				last, _ := lasts.Val()[i].(string)
 				late, _ := behind.Val()[i].(string)
-				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last, Behind: late, Seal: q.seal}
+				paused, _ := pauses.Val()[i].(string)
+				list[i] = Stored{Name: name, Definition: kv[2*(from+i)+1], Last: last, Behind: late, Pause: paused, Seal: q.seal}
 			}
 			if err := fn(list); err != nil {
 				return 0, err

@@ -238,6 +238,7 @@ func (q *Queue) Regained(ctx context.Context) (state string, err error) {
 
 // The states of [Queue.Regained].
 const (
+	Regaining   = "begun"   // the leader restores what the archive knows of declared schedules
 	FromNothing = "nothing" // there was no archive
 	FromArchive = "archive" // what the archive has is there
 )

@@ -29,6 +29,7 @@
 --   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
 --   equal, the script leaves them alone),
 --   why it is paused, or "",
+--   what was noted of its pause before Redis lost it, or "",
 --   lane of its tasks, n series of slots ahead of now, newest first, then for each: its last slot (unix ms), the ms
 --   between two slots, how many slots
 --
@@ -47,7 +48,7 @@ end
 local defines, head = false, 7
 for _ = 1, tonumber(ARGV[6]) do
   defines = defines or ARGV[head + 2] ~= "" and not string.find(ARGV[head + 2], "^[-~]")
-  head = head + 15 + 3 * tonumber(ARGV[head + 14])
+  head = head + 16 + 3 * tonumber(ARGV[head + 15])
 end
 if defines then
   redis.call("ZADD", changed, "XX", 0, "") -- changes nothing: no schedule has that name
@@ -124,7 +125,7 @@ local moved, notes, any = {}, {}, false
 for i = 1, tonumber(arg()) do
   local name, expect, definition, anchor, paused, slot = arg(), arg(), arg(), arg(), arg(), arg()
   local event, changes, note, had, owed, remains = arg(), arg(), arg(), tonumber(arg()), arg(), arg()
-  local reason, lane, n = arg(), tonumber(arg()), tonumber(arg())
+  local reason, noted, lane, n = arg(), arg(), tonumber(arg()), tonumber(arg())
   local current = redis.call("HGET", last, name) or ""
   if expect == "never" and not redis.call("ZSCORE", changed, name) then
     expect = ""
@@ -198,7 +199,9 @@ for i = 1, tonumber(arg()) do
       redis.call("HSET", last, name, table.concat({
         int(becomes), int(stays), int(runs + had - left), zero, paused == "" and stopped or paused,
       }, " "))
-      if what == "paused" or paused == "1" and reason ~= "" then -- another reason leaves since when it is paused
+      if noted ~= "" then
+        redis.call("HSET", pauses, name, noted)
+      elseif what == "paused" or paused == "1" and reason ~= "" then -- another reason leaves since when it is paused
         local since = stopped == "1" and string.match(redis.call("HGET", pauses, name) or "", "^%d+") or int(now)
         redis.call("HSET", pauses, name, since .. " " .. string.gsub(actor, "%c", " ") .. "\n" .. string.gsub(reason, "%c", " "))
       elseif paused == "0" or current == "" and paused == "" then

@@ -114,6 +114,6 @@ create table if not exists onbeat_schedules (
   schedule   text collate "C" not null,
   definition text not null,
   last       text not null,        -- revision, last slot, runs, anchor, paused: times in milliseconds since 1970
-  reason     text not null,
+  pause      text not null,        -- since when it is paused (the same), by whom; a line break, and why
   primary key (namespace, schedule)
 );

@@ -103,6 +103,6 @@ create table if not exists onbeat_schedules (
   schedule   text not null,
   definition text not null,
   last       text not null,
-  reason     text not null,
+  pause      text not null,
   primary key (namespace, schedule)
 );
