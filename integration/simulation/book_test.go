@@ -198,14 +198,40 @@ func (b *book) fill(d *duty, l *timeline, slot time.Time) {
 	d.line, d.slot, d.typ, d.queue = l, slot, l.plan.Type, queueName(l.plan.Queue)
 	d.priority = priorityOf(l.plan.Priority)
 	d.first = slot
-	d.tries = l.plan.Attempts
-	if d.tries == 0 {
-		d.tries = 3
-	}
+	d.tries = l.tries(slot, l.plan.rule(b.world.began), time.Now())
 	d.does = l.plan.Does
 	if l.plan.Overlap != "" && l.plan.Overlap != schedule.OverlapAllow {
 		d.key, d.limit = "schedule of "+l.name, 1
 	}
+}
+
+// tries is how many runs of a slot may begin; the zero slot is that of a trigger of now. If the schedule does not say, the longest
+// delays up to the last of them add up to half of the gap to the next slot.
+func (l *timeline) tries(slot time.Time, rule schedule.Rule, now time.Time) int {
+	if l.plan.Attempts > 0 {
+		return l.plan.Attempts
+	}
+	grid := l.grid
+	if l.anchor.IsZero() {
+		var err error
+		if grid, err = rule.Grid(now); err != nil {
+			panic(err)
+		}
+	}
+	gap, next := grid.Gap(now), grid.Next(slot)
+	switch {
+	case slot.IsZero():
+	case next.IsZero():
+		gap = 2 * time.Hour
+	default:
+		gap = next.Sub(slot)
+	}
+	n := 1
+	for delay, left := backoffLeast, min(gap/2, time.Hour)-backoffLeast; left >= 0; left -= delay {
+		delay = min(2*delay, backoffMost)
+		n++
+	}
+	return min(max(n, 3), 100)
 }
 
 // dutyOf finds the duty of a run. A run that no caller or schedule asked for is a fault; the book gets a duty for it too.
@@ -295,8 +321,11 @@ func (b *book) next(r *run, now time.Time) {
 	}
 }
 
-// backoffMost is the longest delay before the next attempt of a task that sets no delay itself.
-const backoffMost = time.Second
+// The first and the longest delay before the next attempt of a task that sets no delay itself.
+const (
+	backoffLeast = 100 * time.Millisecond
+	backoffMost  = time.Second
+)
 
 // prune keeps only the duties that still wait.
 func (b *book) prune() {

@@ -226,7 +226,7 @@ func (w *world) enqueue(ctx context.Context, s *step) {
 		for i := range s.N {
 			t := &task.Task{
 				ID: fmt.Sprintf("%s-%d", s.Name, i), Type: s.Type, Payload: payload, Queue: s.Queue, Priority: priorityOf(s.Prio),
-				Delay: s.For.d(), MaxAttempts: tries, Backoff: task.Backoff{Base: 100 * time.Millisecond, Cap: backoffMost}, Keep: -1,
+				Delay: s.For.d(), MaxAttempts: tries, Backoff: task.Backoff{Base: backoffLeast, Cap: backoffMost}, Keep: -1,
 			}
 			if s.Key != "" {
 				t.Key, t.KeyLimit = s.Key, max(s.Limit, 1)

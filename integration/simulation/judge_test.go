@@ -158,10 +158,10 @@ func (w *world) judgeOrder(r *run) {
 		switch {
 		case !r.claimed.After(p.claimed.Add(time.Millisecond)):
 			continue
-		case p.why == older && p.by.node.isHalf(r.duty.line, p.claimed.Add(time.Millisecond), -w.redis.offsetNow()):
+		case p.why == older && p.by.node.isHalf(r.duty.line, p.claimed.Add(time.Millisecond), p.claimed.Add(-w.plan.Latency.d()-time.Millisecond), -w.redis.offsetNow()):
 			continue // its schedule had half of the workers, so the other went first
 		case p.why == crowded:
-			if kind = "crowd"; !p.by.node.isHalf(p.by.duty.line, p.claimed.Add(-time.Millisecond), -w.redis.offsetNow()) {
+			if kind = "crowd"; !p.by.node.isHalf(p.by.duty.line, p.claimed.Add(-time.Millisecond), p.claimed, -w.redis.offsetNow()) {
 				continue
 			}
 		}
@@ -171,16 +171,17 @@ func (w *world) judgeOrder(r *run) {
 	r.duty.passed = nil
 }
 
-// isHalf reports whether runs of a schedule had half of the workers of a node at a moment by the clock of Redis. Offset is the
-// bubble's clock less that one.
-func (n *node) isHalf(l *timeline, at time.Time, offset time.Duration) bool {
+// isHalf reports whether runs of a schedule that were claimed before a moment, and ended after another, had half of the workers of a
+// node. A call that claims was made a while before Redis took it, and knows what had ended by then. Both moments are by the clock of
+// Redis; offset is the bubble's clock less that one.
+func (n *node) isHalf(l *timeline, claimed, ended time.Time, offset time.Duration) bool {
 	if l == nil || n.plan.Concurrency < 2 {
 		return false
 	}
 	count := 0
 	for _, d := range l.duties {
 		for _, r := range d.runs {
-			if r.node == n && r.claimed.Before(at) && (r.ended.IsZero() || r.ended.After(at.Add(offset))) {
+			if r.node == n && r.claimed.Before(claimed) && (r.ended.IsZero() || r.ended.After(ended.Add(offset))) {
 				count++
 			}
 		}

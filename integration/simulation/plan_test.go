@@ -207,7 +207,7 @@ func (t *timetable) schedule(release string, began time.Time) producer.Schedule 
 		panic(err)
 	}
 	s := producer.Schedule{Name: t.Name, Rule: t.rule(began), Task: t.Type, Payload: payload, Queue: t.Queue, MaxAttempts: t.Attempts}
-	s.Backoff = task.Backoff{Base: 100 * time.Millisecond, Cap: backoffMost}
+	s.Backoff = task.Backoff{Base: backoffLeast, Cap: backoffMost}
 	if t.Priority != "" {
 		if s.Priority, err = task.ParsePriority(t.Priority); err != nil {
 			panic(err)
