@@ -112,10 +112,23 @@ func exportedSpec(s ast.Spec) bool {
 	return false
 }
 
-// publicPackages are the packages that another module can import, as the compiler exported them.
+// raced is set in builds with the race detector.
+var raced bool
+
+// publicPackages are the packages that another module can import, as the compiler exported them. They are built as the tests were,
+// so that nothing is compiled for this test alone.
 func publicPackages(t *testing.T) (list []*types.Package) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...").Output()
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
+	if raced {
+		args = append(args, "-race")
+	}
+	for _, dir := range goFolders(t) {
+		if dir != "cmd" && !strings.HasPrefix(dir, "cmd/") && !slices.Contains(strings.Split(dir, "/"), "internal") {
+			args = append(args, "./"+dir)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

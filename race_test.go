@@ -1,0 +1,5 @@
+//go:build race
+
+package onbeat_test
+
+func init() { raced = true }
