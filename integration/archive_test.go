@@ -287,7 +287,7 @@ func witness(w *world, rdb *redis.Client) (saw func() map[run]int) {
 // are replaced meanwhile. Beside it, the same beat goes on without an archive.
 func TestArchive_keepsEachRunOnceThroughFaultsOfItsDatabase(t *testing.T) {
 	beside(t)
-	length := rig.Size(20*time.Second, time.Hour)
+	length := testredis.Size(20*time.Second, time.Hour)
 	srv := testredis.Private(t)
 	a := newArchived(t)
 	a.with = newSide(worldOn(t, srv.URL()), fmt.Sprintf("archive: {url: %q}\n", a.url))

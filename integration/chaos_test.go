@@ -169,7 +169,7 @@ func (c *chaos) losses() []event {
 // whose transaction committed runs, and each run is in the archive or in a loss that is told. A double, or a task that is gone, is one
 // that Redis had when it was emptied.
 func TestChaos_archiveAndOutbox(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	c := newChaos(t)
 	length := time.Hour
 	faults := []struct {

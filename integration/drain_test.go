@@ -90,7 +90,7 @@ func (w *world) wantRuns(id string, releases []string) {
 // A schedule whose runs take 3 s, several at a time, goes through rollouts beside the fast ones: every run finishes where
 // it began, none runs twice, and no other schedule waits for them.
 func TestDrain_slowRunsFinishWhileTheBeatGoesOn(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	const every = 500 * time.Millisecond
 	f := newFleet(t, "")
 	slow := f.BeatTo("slow?for=3s", "slow", every)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
@@ -43,7 +42,7 @@ func killedWithin(t *testing.T, kind, driver, source string) {
 	w := &effectsWorld{world: newWorld(t), driver: driver, source: source}
 	w.open()
 	const each = 30
-	kills := rig.Size(10, 200)
+	kills := testredis.Size(10, 200)
 	for i := range kills {
 		w.enqueue(each)
 		before := w.count("SELECT count(*) FROM effects")

@@ -14,7 +14,7 @@ import (
 // reports that. With strict durability no slot runs twice. If all replicas must have a write, neither side begins a task
 // until all are back. If one replica must have it, the majority goes on.
 func TestFailover_divided(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name, head string

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/lock"
 )
@@ -60,7 +59,7 @@ func together(holds []hold) (n int, longest time.Duration) {
 // If Redis forgets writes in a failover, it may forget a lock: now and then two clients hold it. With a client that is strict
 // about all replicas that never happens.
 func TestFailover_locks(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -68,7 +67,7 @@ func TestFailover_locks(t *testing.T) {
 	}{
 		{"strict durability of all replicas", onbeat.Durability{Replicas: 2, Strict: true, Timeout: 500 * time.Millisecond}},
 		{"as it is", onbeat.Durability{}},
-	}[:rig.Size(1, 2)] {
+	}[:testredis.Size(1, 2)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := testredis.Sentinels(t)
@@ -98,7 +97,7 @@ func TestFailover_locks(t *testing.T) {
 					})
 				})
 			}
-			n := rig.Size(1, 50)
+			n := testredis.Size(1, 50)
 			for range n {
 				before := count()
 				testredis.Eventually(t, 40*time.Second, func() bool { return count() > before+20 }, "the lock is taken")

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -62,7 +61,7 @@ func (w *world) wantFencesRise(lost, back time.Time) {
 //
 // On a busy machine the sentinels may promote a second time by themselves. That would be two losses, so it is tried anew.
 func TestFailover_whatNoReplicaHadIsReportedAndRunsAgain(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	t.Parallel()
 	for range 3 {
 		if losesWhatNoReplicaHad(t) {
@@ -128,7 +127,7 @@ func lostText(l loss) string {
 // lost. With everysec it is the last second: the slots of that second run again, and onbeat reports that.
 func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 	t.Parallel()
-	for _, fsync := range []string{"everysec", "always"}[:rig.Size(1, 2)] {
+	for _, fsync := range []string{"everysec", "always"}[:testredis.Size(1, 2)] {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
 			d := testredis.OnDisk(t, fsync)

@@ -88,7 +88,7 @@ func stopped(t *testing.T, g *testredis.SentinelGroup) {
 // Two primaries for a moment, under three instances. The claims of the old primary are held back, because it saw a replica
 // leave. No slot runs twice with strict durability of all replicas, nor if the instances pause.
 func TestFailover_twoPrimaries(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	t.Parallel()
 	strict := "durability: {replicas: 2, strict: true}\n"
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestFailover_twoPrimaries(t *testing.T) {
 		{"the primary stopped", "", stopped, false, 0.05},
 		{"planned, durability of 1 replica", "durability: {replicas: 1}\n", planned, false, 0.02},
 		{"planned, strict durability of 1 of 2 replicas", "durability: {replicas: 1, strict: true}\n", planned, false, 0.02},
-	}[:rig.Size(2, 7)] {
+	}[:testredis.Size(2, 7)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := testredis.Sentinels(t)
@@ -117,7 +117,7 @@ func TestFailover_twoPrimaries(t *testing.T) {
 				fleet[i].Said("registered")
 			}
 			w.Grow(600, "nothing arrives")
-			n := rig.Size(1, 50)
+			n := testredis.Size(1, 50)
 			for range n {
 				if c.pause {
 					w.Must("instances", "pause", "--for", "1m")

@@ -110,7 +110,7 @@ func TestFailover_sentinelPromotesAReplica(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, head string }{
 		{"durability of 1 replica", "durability: {replicas: 1}\n"}, {"no durability", ""},
-	}[:rig.Size(1, 2)] {
+	}[:testredis.Size(1, 2)] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := testredis.Sentinels(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // offsetVariable shifts the clock of a program that shiftedBinary built, by so many seconds.
@@ -91,7 +92,7 @@ func offset(off time.Duration) string {
 // Two instances, one with a clock an hour ahead and one an hour behind, hand the lead to each other. Every slot runs once, at
 // its own time by the true clock, and none early. A task that is enqueued with a wrong clock runs at the time asked for.
 func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	w := newWorld(t)
 	if _, err := shiftedBinary(); err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func TestPromise6_aClockWrongByAnHourChangesNothing(t *testing.T) {
 		name := fmt.Sprintf("off-%d", i)
 		p := w.serveShifted(off, name, config, "--release", name)
 		p.Said("leads")
-		w.Grow(rig.Size(10, 100), "nothing arrives from "+name)
+		w.Grow(testredis.Size(10, 100), "nothing arrives from "+name)
 		path, _ := shiftedBinary()
 		asked := time.Now()
 		id := "in-" + name

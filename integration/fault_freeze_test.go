@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -22,7 +21,7 @@ func TestFault_aFrozenLeaderHasNoStaleEffectAndRejoins(t *testing.T) {
 	spare.Said("leads")
 	frozen := w.Serve("frozen", config, "--release", "v2")
 	frozen.Said("leads")
-	n := rig.Size(1, 20)
+	n := testredis.Size(1, 20)
 	for i := range n {
 		id := fmt.Sprintf("long-%d", i)
 		w.Must("enqueue", "http", "--id", id, "--keep", "1h", "--payload", w.Payload("?for=1500ms"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -18,8 +19,8 @@ import (
 func TestFault_aKilledLeaderHoldsTheBeatUpForLessThanItsLease(t *testing.T) {
 	beside(t)
 	r := &gapTrial{what: "leader killed (lease 5s)", limit: 3 * time.Second, strike: func(b *band, _ int) { b.killed() }}
-	r.run(t, "", 1, 6, rig.Size(1, 100))
-	if soaks() {
+	r.run(t, "", 1, 6, testredis.Size(1, 100))
+	if testredis.Soak() {
 		r.what += ", consume: release"
 		r.run(t, "consume: release\n", 1, 3, 30)
 	}
@@ -31,13 +32,13 @@ func TestFault_aFrozenLeaderHoldsTheBeatUpForLessThanItsLease(t *testing.T) {
 	beside(t)
 	r := &gapTrial{what: "leader frozen (lease 5s), woken within the lease or after it", limit: 4 * time.Second, strike: func(b *band, n int) {
 		d := defaultLease + time.Second + rand.N(time.Second)
-		if n%2 == 1 && soaks() {
+		if n%2 == 1 && testredis.Soak() {
 			d = 3*time.Second + rand.N(time.Second)
 		}
 		b.frozen(d)
 	}}
-	r.run(t, "", 1, 6, rig.Size(1, 50))
-	if soaks() {
+	r.run(t, "", 1, 6, testredis.Size(1, 50))
+	if testredis.Soak() {
 		r.what += ", consume: release"
 		r.run(t, "consume: release\n", 1, 3, 15)
 	}
@@ -53,7 +54,7 @@ type gapTrial struct {
 // run strikes a number of times: in one namespace for few, in several side by side in a soak.
 func (r *gapTrial) run(t *testing.T, head string, few, many, times int) {
 	t.Helper()
-	n := rig.Size(few, many)
+	n := testredis.Size(few, many)
 	bands := make([]*band, n)
 	var all sync.WaitGroup
 	for j := range n {

@@ -38,7 +38,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	}{
 		{"headed", append([]byte("1.\x03\x04http"), random...)}, {"random", random}, // the first begins like a record
 		{"zeros", make([]byte, 50<<20)}, {"lines", bytes.Repeat([]byte("\n"), 50<<20)},
-	}[:rig.Size(1, 4)]
+	}[:testredis.Size(1, 4)]
 	for _, kind := range kinds {
 		name, record := kind.name, kind.record
 		for _, id := range []string{"before-" + name, name, "behind-" + name} {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -25,7 +24,7 @@ func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 		w.BeatTo("b?for=150ms", "b", beatEvery), w.Beat("c", time.Second)) // b nearly always runs
 	spare := w.Serve("spare", config, "--release", "spare")
 	spare.Said("leads")
-	n := rig.Size(3, 100)
+	n := testredis.Size(3, 100)
 	for i := range n {
 		name := fmt.Sprintf("killed-%d", i)
 		p := w.Serve(name, config, "--release", name)
@@ -57,7 +56,7 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 	tasks := "onbeat:{" + w.NS + "}:tasks"
 	there := func() int { return int(rdb.HLen(context.Background(), tasks).Val()) }
 	partly := 0
-	for i := range rig.Size(3, 20) {
+	for i := range testredis.Size(3, 20) {
 		client, err := trial.Start("client", filepath.Join(w.Dir, "client.log"), trial.Program{Path: w.Binary(), Args: []string{"enqueue", "--file", file}, Env: w.Env()})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +73,7 @@ func TestFault_aClientIsKilledInTheMiddleOfABatch(t *testing.T) {
 			partly++
 		}
 	}
-	if partly == 0 && soaks() { // on a busy machine the client may end before this process is at its turn
+	if partly == 0 && testredis.Soak() { // on a busy machine the client may end before this process is at its turn
 		t.Error("no kill came in the middle: this proves nothing")
 	}
 	before := there()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers"
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -33,7 +32,7 @@ func TestFault_startAndStopLeaveNothing(t *testing.T) {
 	connections := func() int { return strings.Count(watch.ClientList(t.Context()).Val(), "\n") }
 	testredis.Eventually(t, 5*time.Second, func() error { return watch.Ping(t.Context()).Err() }, "no Redis")
 	before := connections()
-	n := rig.Size(40, 1000)
+	n := testredis.Size(40, 1000)
 	did := w.startsAndStops(n)
 	testredis.Eventually(t, 30*time.Second, func() bool { return connections() <= before }, "connections are left: %d at first", before)
 	left := watch.Keys(t.Context(), "*").Val()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -34,7 +33,7 @@ func (w *world) epoch(rdb *redis.Client) int64 {
 // machine crashes.
 func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 	t.Parallel()
-	for _, fsync := range []string{"everysec", "always"}[:rig.Size(1, 2)] {
+	for _, fsync := range []string{"everysec", "always"}[:testredis.Size(1, 2)] {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
 			w, srv := privateWorld(t, "--appendonly", "yes", "--appendfsync", fsync)
@@ -43,7 +42,7 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 			p := w.Serve("one", config)
 			p.Said("leads")
 			w.Grow(10, "nothing arrives")
-			n := rig.Size(2, 20)
+			n := testredis.Size(2, 20)
 			for i := range n {
 				before := w.epoch(rdb)
 				id := fmt.Sprintf("answered-%d", i)
@@ -70,13 +69,13 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 // SCRIPT FLUSH again and again, under load: each client loads the scripts again that it needs, and no task is lost or runs
 // twice.
 func TestFault_scriptsAreFlushedUnderLoad(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
 	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 2s\n", w.Beat("a", beatEvery)))
 	p.Said("leads")
-	n := rig.Size(2000, 20_000)
+	n := testredis.Size(2000, 20_000)
 	var lines strings.Builder
 	for i := range n {
 		fmt.Fprintf(&lines, `{"type":"http","id":"job-%05d","in":"%dms","payload":{"url":%q}}`+"\n", i, 2*i, w.Rec.URL("job"))
@@ -140,7 +139,7 @@ func TestFault_redisIsFull(t *testing.T) {
 	p.Said("leads")
 	w.Grow(20, "nothing arrives")
 	epoch := w.epoch(rdb)
-	n := rig.Size(1, 10)
+	n := testredis.Size(1, 10)
 	for range n {
 		if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -17,7 +18,7 @@ import (
 func (f *fleet) wantSteady(scenario string, gap time.Duration, besides ...string) {
 	f.Helper()
 	got := f.Steady(fleetEvery, f.ended.Add(-2*fleetEvery), f.beats...)
-	if gap > 0 && !soaks() {
+	if gap > 0 && !testredis.Soak() {
 		gap = max(gap, time.Second) + f.still.excuse()
 	}
 	if gap > 0 && (got.Gap >= trial.Millis(gap) || got.Repeated > 0) {

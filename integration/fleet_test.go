@@ -165,7 +165,7 @@ func (f *fleet) stalled() bool {
 	for _, e := range wrong {
 		f.Logf("the machine stood still: the leader was suspected wrongly: %v", e.Fields)
 	}
-	return len(wrong) > 0 && !soaks()
+	return len(wrong) > 0 && !testredis.Soak()
 }
 
 // led returns the releases of all terms that began before the last release was stopped. The replicas of that release end all

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -15,7 +14,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 	old := f.release("v1").up(1)
 	f.goesOn(5)
 	next := f.release("v2")
-	for range rig.Size(2, 20) {
+	for range testredis.Size(2, 20) {
 		p := next.start()
 		p.Said("registered")
 		f.goesOn(10) // its life, shorter than min_ready
@@ -34,7 +33,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 //
 // The limit leaves some time for a busy machine of two cores.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	const lease = 2 * time.Second
 	f := newFleet(t, fmt.Sprintf("consume: release\nlease: %s\n", lease))
 	old := f.release("v1").up(1)

@@ -11,7 +11,6 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testpostgres"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/outbox"
@@ -51,7 +50,7 @@ func (w *world) killMovers(kind, driver, url string) {
 	config := w.Config("mover.yaml", fmt.Sprintf("standby: true\nconsume: newest\noutbox: {url: %q, poll: 50ms}\n", url))
 
 	writes := w.beginWriter(db)
-	n := rig.Size(4, 200)
+	n := testredis.Size(4, 200)
 	for i := range n {
 		p := w.Serve(fmt.Sprintf("mover-%d", i), config)
 		p.Said("moving tasks of the outbox")

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
@@ -22,7 +21,7 @@ func TestRollout_aReleaseThatChangesItsSchedules(t *testing.T) {
 	old := f.release("v1", f.Beat("goes", fleetEvery), f.Beat("turns", fleetEvery)).up(1)
 	f.goesOn(10)
 	next := f.release("v2", f.Beat("comes", fleetEvery), f.Beat("turns", turned)).rollout(old)
-	f.goesOn(rig.Size(20, 100))
+	f.goesOn(testredis.Size(20, 100))
 	f.ends(next)
 
 	f.wantReigns("v1", "v2")

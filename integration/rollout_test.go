@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // Releases in a row, each new one up before the old one gets SIGTERM, at random offsets around the slots.
@@ -18,16 +18,16 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 		{"one replica each", "", 1, false},
 		{"three replicas each", "consume: release\n", 3, false},
 		{"three replicas each, sticky", "consume: release\nlead: sticky\n", 3, true},
-	}[:rig.Size(2, 3)] {
+	}[:testredis.Size(2, 3)] {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFleet(t, c.head)
 			live := f.release("v1").up(c.replicas)
 			versions := []string{"v1"}
-			f.goesOn(rig.Size(5, 20))
-			for n := range rig.Size(2, 10) {
+			f.goesOn(testredis.Size(5, 20))
+			for n := range testredis.Size(2, 10) {
 				version := fmt.Sprintf("v%d", n+2)
 				live = f.release(version).rollout(live)
-				f.goesOn(rig.Size(5, 20))
+				f.goesOn(testredis.Size(5, 20))
 				versions = append(versions, version)
 			}
 			f.ends(live)
@@ -48,7 +48,7 @@ func TestRollout_releasesInARowMissNoBeat(t *testing.T) {
 
 // A release is rolled back: the release before it is the newest again.
 func TestRollout_aRollbackIsARollout(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	f := newFleet(t, "consume: release\n")
 	good := f.release("v1").up(2)
 	f.goesOn(5)
@@ -64,7 +64,7 @@ func TestRollout_aRollbackIsARollout(t *testing.T) {
 
 // Two full releases live side by side for a while: the new one works from the moment it is up, the old one is idle.
 func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	f := newFleet(t, "consume: release\n")
 	blue := f.release("blue").up(3)
 	f.goesOn(5)
@@ -81,7 +81,7 @@ func TestRollout_blueGreenWorksOnOneSide(t *testing.T) {
 // In the middle of a rollout both releases get more replicas. New replicas of the old release start later than the new
 // release, and still count as old.
 func TestRollout_scaleUpInTheMiddleChangesNothing(t *testing.T) {
-	onlyInASoak(t)
+	testredis.OnlyInASoak(t)
 	f := newFleet(t, "consume: release\nlead: sticky\n")
 	old := f.release("v1").up(2)
 	f.goesOn(5)
@@ -109,7 +109,7 @@ func TestRollout_anOldReplicaThatRestartsDoesNotLead(t *testing.T) {
 	next := f.release("v2").up(1)
 	f.goesOn(5)
 	old.replicas[0].Stop()
-	for range rig.Size(1, 5) {
+	for range testredis.Size(1, 5) {
 		old.replicas[len(old.replicas)-1].Kill()
 		f.goesOn(35) // longer than its lease
 		old.up(1)

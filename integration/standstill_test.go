@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // standstill is how long this process stood still at most: a machine that others share, or that is suspended, stops all processes on it,
@@ -39,7 +41,7 @@ func watchStandstill(t *testing.T) *standstill {
 
 // excuse is how much longer a gap may be. A soak takes no excuse.
 func (s *standstill) excuse() time.Duration {
-	if soaks() {
+	if testredis.Soak() {
 		return 0
 	}
 	return 2 * time.Duration(s.longest.Load()) // the others must have a turn, too, before the beat goes on

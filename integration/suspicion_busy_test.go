@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/internal/trial"
 )
 
@@ -50,7 +51,7 @@ func busyFor(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ONBEAT_BUSY")
 	switch {
-	case text == "" && soaks():
+	case text == "" && testredis.Soak():
 		return time.Hour
 	case text == "":
 		t.Skip("ONBEAT_BUSY says for how long to keep the machine busy; a soak does it for an hour")

@@ -47,12 +47,12 @@ func TestUpgrade_fromTheLastTagAndBack(t *testing.T) {
 	u.enqueues(u.Binary(), "before-by-this")
 	now := u.release("v2").rollout(was)
 	u.wantKept()
-	u.goesOn(rig.Size(30, 100)) // longer than a leader pushes ahead, so that each program runs slots that it pushed itself too
+	u.goesOn(testredis.Size(30, 100)) // longer than a leader pushes ahead, so that each program runs slots that it pushed itself too
 	u.enqueues(last, "meanwhile")
 	u.enqueues(u.Binary(), "meanwhile-by-this")
 	again := u.of(last, "v3").rollout(now)
 	u.wantKept()
-	u.goesOn(rig.Size(30, 100))
+	u.goesOn(testredis.Size(30, 100))
 	u.wantTasks()
 	u.ends(again)
 

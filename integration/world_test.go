@@ -33,17 +33,15 @@ func TestMain(m *testing.M) {
 func beginBuild(t *testing.T, build func() (string, error)) {
 	t.Helper()
 	testredis.Real(t)
-	if !soaks() {
+	if !testredis.Soak() {
 		go func() { _, _ = build() }() // the test that needs the program learns of an error
 	}
 }
 
-func soaks() bool { return os.Getenv("ONBEAT_SOAK") == "1" }
-
 // shortLease is the lease of instances that are frozen and killed. On a busy machine a second may pass in which nobody gets to
 // renew one: then there is no instance, and the slots of that time are missed as their policy says.
 func shortLease() string {
-	if soaks() {
+	if testredis.Soak() {
 		return "1s"
 	}
 	return "3s"
@@ -51,16 +49,8 @@ func shortLease() string {
 
 // beside lets a test run beside others, but not in a soak: there it measures milliseconds.
 func beside(t *testing.T) {
-	if !soaks() {
+	if !testredis.Soak() {
 		t.Parallel()
-	}
-}
-
-// onlyInASoak skips a scenario of which the other tests, or the simulation, show the most.
-func onlyInASoak(t *testing.T) {
-	t.Helper()
-	if !soaks() {
-		t.Skip("played in a soak (ONBEAT_SOAK=1)")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -19,7 +18,7 @@ func TestNetwork_aSlowRedisIsOnlySlow(t *testing.T) {
 	w.Grow(20, "nothing arrives")
 	n.toxic("latency", "upstream", `"latency": 250, "jitter": 100`)
 	n.toxic("latency", "downstream", `"latency": 250, "jitter": 100`)
-	time.Sleep(rig.Size(6*time.Second, time.Minute)) // the fault
+	time.Sleep(testredis.Size(6*time.Second, time.Minute)) // the fault
 	n.heal()
 	w.Grow(20, "the beat stopped")
 	n.stop()
@@ -39,7 +38,7 @@ func TestNetwork_droppedConnectionsDropNothing(t *testing.T) {
 	n.Said("leads")
 	w.Grow(20, "nothing arrives")
 	times := 0
-	for until := time.Now().Add(rig.Size(6*time.Second, time.Minute)); time.Now().Before(until); times++ {
+	for until := time.Now().Add(testredis.Size(6*time.Second, time.Minute)); time.Now().Before(until); times++ {
 		if times%2 == 0 {
 			n.down()
 			time.Sleep(rand.N(100 * time.Millisecond)) // the outage
@@ -114,7 +113,7 @@ func TestNetwork_aStandbyIsCutOff(t *testing.T) {
 	w.Grow(10, "nothing arrives")
 	spare.swallow("upstream", "downstream")
 	spare.Said("lease lost: this instance's claims are void")
-	time.Sleep(rig.Size(2*time.Second, 20*time.Second)) // the rest of the fault
+	time.Sleep(testredis.Size(2*time.Second, 20*time.Second)) // the rest of the fault
 	spare.heal()
 	spare.SaidTimes("registered", 2)
 	spare.SaidTimes("ready", 2)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,25 @@ func forget(ns string) error {
 		}
 	}
 	return nil
+}
+
+// Soak reports whether all is to be tried in full, as make soak does (ONBEAT_SOAK=1).
+func Soak() bool { return os.Getenv("ONBEAT_SOAK") == "1" }
+
+// OnlyInASoak skips a test that takes long to find little, and of which other tests show the most.
+func OnlyInASoak(t testing.TB) {
+	t.Helper()
+	if !Soak() {
+		t.Skip("runs in a soak (ONBEAT_SOAK=1)")
+	}
+}
+
+// Size returns how much of something a test has: few, or all in a soak.
+func Size[T any](few, all T) T {
+	if Soak() {
+		return all
+	}
+	return few
 }
 
 var errNotYet = errors.New("not yet")

@@ -335,5 +335,5 @@ func Each(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
 // halved reports whether Each leaves out miniredis.
 func halved(t testing.TB) bool {
 	t.Helper()
-	return raced && os.Getenv("ONBEAT_SOAK") != "1" && shared.get(t).real
+	return raced && !Soak() && shared.get(t).real
 }

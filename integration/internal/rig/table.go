@@ -6,18 +6,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/trial"
 )
-
-// Size returns how much of something a scenario has: little in CI, all of it in a soak (ONBEAT_SOAK=1).
-func Size[T int | time.Duration](few, all T) T {
-	if os.Getenv("ONBEAT_SOAK") == "1" {
-		return all
-	}
-	return few
-}
 
 var columns = []string{"scenario", "slots", "missed", "duplicated", "off grid", "repeated", "longest gap", "lag p50", "lag p99", "besides"}
 
