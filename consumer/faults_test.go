@@ -105,7 +105,9 @@ func (w *world) due(id string) bool {
 // TestPromise4_aLostLeaseVoidsTheClaim freezes an instance's connection to Redis while it runs a task.
 func TestPromise4_aLostLeaseVoidsTheClaim(t *testing.T) {
 	t.Parallel()
+	const term = 2 * time.Second
 	w := newWorld(t, testredis.Real(t))
+	heldUp := testredis.Witness(t, testredis.Client(t))
 	cut := make(chan struct{})
 	frozen := testredis.Client(t)
 	frozen.AddHook(&cutter{cut: cut})
@@ -117,20 +119,26 @@ func TestPromise4_aLostLeaseVoidsTheClaim(t *testing.T) {
 			return nil
 		}
 		close(cut)
-		<-ctx.Done()
+		heldUp()
+		var until float64 // a heartbeat that was under way may still move it
+		for ctx.Err() == nil {
+			until = max(until, w.rdb.ZScore(context.Background(), w.q.Keys().Instances, tk.Instance).Val())
+			time.Sleep(5 * time.Millisecond)
+		}
 		cause.set(context.Cause(ctx))
-		if until := w.rdb.ZScore(context.Background(), w.q.Keys().Instances, tk.Instance).Val(); until > 0 {
-			if now, err := w.q.Now(context.Background()); err == nil && now.UnixMilli() > int64(until) {
-				t.Errorf("its context ended %d ms after the lease", now.UnixMilli()-int64(until))
-			}
+		now, err := w.q.Now(context.Background())
+		must(t, err)
+		// Trust ends a tenth of the lease before the lease does. A process that gets no processor for as long cannot see to that.
+		if late, by := now.UnixMilli()-int64(until), heldUp(); late > 0 && by < term/20 {
+			t.Errorf("its context ended %d ms after the lease, and Redis answered within %v", late, by)
 		}
 		return nil // too late: settles nothing
 	}
-	first := w.start(one(t, fn), over(frozen), lease(time.Second), consumeBy(instance.ConsumeAll))
+	first := w.start(one(t, fn), over(frozen), lease(term), consumeBy(instance.ConsumeAll))
 	w.leads(first)
 	w.add(job("shared", task.Keep(time.Minute)))
 	testredis.Eventually(t, patience, func() bool { return ran.total() == 1 }, "the first runs it")
-	second := w.start(one(t, fn), lease(time.Second), consumeBy(instance.ConsumeAll))
+	second := w.start(one(t, fn), consumeBy(instance.ConsumeAll))
 	testredis.Eventually(t, patience, func() bool { return ran.total() == 2 }, "the second runs it")
 	runs := ran.all()
 	if runs[1].Instance != second.id || runs[1].Fence <= runs[0].Fence || runs[1].Attempt != 2 {

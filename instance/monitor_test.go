@@ -132,16 +132,25 @@ func TestMonitor_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := testredis.Private(t)
-			p := newPair(t, srv)
-			for range 5 {
-				p.owes(0) // so that the monitor looks
-				closes(srv, p.rdb)
-				time.Sleep(400 * time.Millisecond)
+			// A leader that gets no processor is silent like one that is frozen, so a suspicion counts where this process got its own.
+			for range 10 {
+				srv := testredis.Private(t)
+				p := newPair(t, srv)
+				heldUp := testredis.Witness(t, srv.Client())
+				for range 5 {
+					p.owes(0) // so that the monitor looks
+					closes(srv, p.rdb)
+					time.Sleep(400 * time.Millisecond)
+				}
+				if !slices.ContainsFunc(p.events(), func(e string) bool { return strings.HasPrefix(e, "suspected") }) {
+					return
+				}
+				took := heldUp()
+				if t.Logf("events %q; Redis did not answer for %v", p.events(), took); took < lookOwing/2 {
+					t.Fatal("somebody was suspected")
+				}
 			}
-			if slices.ContainsFunc(p.events(), func(e string) bool { return strings.HasPrefix(e, "suspected") }) {
-				t.Errorf("events %q", p.events())
-			}
+			t.Skip("this machine is too busy to judge")
 		})
 	}
 }
