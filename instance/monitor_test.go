@@ -146,7 +146,7 @@ func TestMonitor_suspectsNobodyWhenRedisClosesConnections(t *testing.T) {
 					return
 				}
 				took := heldUp()
-				if t.Logf("events %q; Redis did not answer for %v", p.events(), took); took < lookOwing/2 {
+				if t.Logf("events %q; Redis did not answer for %v", p.events(), took); took < lookOwing-200*time.Millisecond {
 					t.Fatal("somebody was suspected")
 				}
 			}

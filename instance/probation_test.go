@@ -52,7 +52,7 @@ func TestProbation_aCrashLoopDoesNotStopTheBeat(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {
 				r.node(Config{ID: "good", Release: "v1"}).session()
 				time.Sleep(10 * time.Second)
-				over := time.Now().Add(10 * time.Minute)
+				over := time.Now().Add(testredis.Size(6*time.Minute, 10*time.Minute))
 				done := make(chan struct{})
 				var dead sync.Map
 				go func() {

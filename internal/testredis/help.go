@@ -120,9 +120,12 @@ func Eventually[C func() bool | func() error](t testing.TB, timeout time.Duratio
 // that judges time would judge the machine.
 func Witness(t testing.TB, rdb *redis.Client) (heldUp func() time.Duration) {
 	t.Helper()
-	opts := *rdb.Options()
-	opts.MaxRetries, opts.DialerRetries, opts.PoolSize = -1, 1, 1
-	own := newClient(&opts)
+	dial := func() *redis.Client {
+		opts := *rdb.Options()
+		opts.MaxRetries, opts.DialerRetries = -1, 1
+		return newClient(&opts)
+	}
+	own := dial()
 	ctx, stop := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var worst time.Duration
@@ -138,7 +141,12 @@ func Witness(t testing.TB, rdb *redis.Client) (heldUp func() time.Duration) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		for ctx.Err() == nil {
-			note(own.Ping(ctx).Err() == nil)
+			err := own.Ping(ctx).Err()
+			note(err == nil)
+			if err != nil { // a client that could not dial pauses for a second
+				_ = own.Close()
+				own = dial()
+			}
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
