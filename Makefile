@@ -16,10 +16,14 @@ VULN_VERSION := v1.8.0
 # The race detector needs a C compiler. gcc is what cgo asks for unless CC says else.
 CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
-TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1,)
 
-# Two packages at a time: each may have a Redis and a few processes of its own.
+# A program with the race detector sleeps for a second before it ends, and the tests start hundreds.
+TESTENV  := $(if $(CC_FOUND),CGO_ENABLED=1 GORACE="atexit_sleep_ms=0 $(GORACE)",)
+
+# Two packages at a time: each may have a Redis and a few processes of its own. Tests wait for servers and for leases more than they
+# compute, so six of a package run at a time.
 PARALLEL ?= 2
+ATONCE   := -parallel 6
 FUZZTIME ?= 20s
 
 # What `make test` notes which Redis each package ran on in.
@@ -50,8 +54,11 @@ demo: ## Show a rollout that loses no beat.
 # toxiproxy, chromedp, the peers of the bench and other evaluators of cron expressions.
 OUTSIDE := cd integration &&
 
+# How often each property is tried with new values. A soak leaves it at the 100 of rapid.
+CHECKS ?= 25
+
 # Every test runs anew. go test vets each package as it builds it, so nothing is compiled for go vet alone.
-GOTEST := $(GO) test -count=1 -vet=all -timeout 20m
+GOTEST := RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -vet=all -timeout 20m
 
 # Processes that are killed and frozen come first, with nothing beside them: one that has to wait too long for a core loses its lease. Then
 # two rows of parts run side by side.
@@ -68,17 +75,16 @@ test: ## Run the tests, with the race detector (20 minutes on 2 cores).
 test-inside:
 	@code=0; set -x; \
 		($(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
-		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) ./...) || code=1; \
+		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) $(ATONCE) ./...) || code=1; \
 		exit $$code
 
 # The model and the simulation have a clock of their own and little that runs at once. The race detector makes them three to
 # five times slower, so it looks at them in a soak.
 VIRTUAL := ./model ./simulation ./differential
 
-# They wait for leases and for servers that come back, so six run at a time.
 .PHONY: test-processes
 test-processes:
-	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -parallel 6 . ./internal/...
+	$(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) $(ATONCE) . ./internal/...
 
 .PHONY: test-outside
 test-outside:

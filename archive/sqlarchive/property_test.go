@@ -1,9 +1,7 @@
 package sqlarchive_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -78,9 +76,6 @@ func (m *model) runs(id string) []history.Note {
 
 // What is archived is read as it was, from either end, of all or of one schedule.
 func TestArchive_isReadAsItWasWritten(t *testing.T) {
-	if os.Getenv("ONBEAT_SOAK") == "" {
-		must(t, flag.Set("rapid.checks", "25"))
-	}
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		n := 0

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -38,11 +37,6 @@ func everything(lead, consume string) *room {
 
 // Long random walks, beyond the depth of the search.
 func TestModel_walks(t *testing.T) {
-	if soak == 0 && os.Getenv("ONBEAT_MUTANTS") == "" {
-		if err := flag.Set("rapid.checks", "25"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Parallel()
 	for _, lead := range []string{"newest", "sticky"} {
 		for _, consume := range []string{"newest", "release", "all"} {

@@ -19,7 +19,7 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 0, "the first seed; 0: one of the clock")
-	forFlag  = flag.Duration("for", 0, "how long seeds are tried; 0: one seed if -seed is set, else ONBEAT_SIMULATE or 10s")
+	forFlag  = flag.Duration("for", 0, "how long seeds are tried; 0: one seed if -seed is set, else ONBEAT_SIMULATE or 5s")
 	planFlag = flag.String("plan", "", "play this plan and no other")
 	once     = flag.Bool("first", false, "end at the first seed that shows a fault, and do not shrink it")
 	keepFlag = flag.String("keep", "", "write the shrunk plan of the first fault, or the plan of the one seed, to this file, and all that happened beside it")
@@ -74,7 +74,7 @@ func TestSeeds(t *testing.T) {
 		seed = uint64(time.Now().UnixMilli()) % 1_000_000_000
 	}
 	if budget == 0 && !one {
-		budget = 10 * time.Second
+		budget = 5 * time.Second
 		if slow {
 			budget = time.Second
 		} else if text := os.Getenv("ONBEAT_SIMULATE"); text != "" {
