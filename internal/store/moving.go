@@ -29,8 +29,9 @@ func untilMoved(ctx context.Context, ask func() (any, error)) (any, error) {
 		if err == nil || !redis.HasErrorPrefix(err, "TRYAGAIN") {
 			return v, err
 		}
+		err = fmt.Errorf("%w: the cluster is moving a slot, and neither node has all of its keys", err)
 		if time.Until(end) <= pause {
-			return v, fmt.Errorf("%w: the cluster is moving a slot, and neither node has all of its keys", err)
+			return v, err
 		}
 		select {
 		case <-time.After(pause):
