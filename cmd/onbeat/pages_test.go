@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
 
 	"github.com/onbeat/onbeat/admin"
@@ -52,9 +54,17 @@ func commandsIn(text string) []string {
 	return list
 }
 
+// anyParser is a parser for those who run nothing. To make one takes longer than to parse hundreds of commands.
+var (
+	parsing   sync.Mutex
+	anyParser = sync.OnceValues(func() (*kong.Kong, error) { return newParser(&cli{}, io.Discard, io.Discard) })
+)
+
 func parses(t *testing.T, args []string) {
 	t.Helper()
-	parser, err := newParser(&cli{}, io.Discard, io.Discard)
+	parsing.Lock()
+	defer parsing.Unlock()
+	parser, err := anyParser()
 	if err != nil {
 		t.Fatal(err)
 	}
