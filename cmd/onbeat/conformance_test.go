@@ -69,13 +69,16 @@ func reportOf(t *testing.T, p *program) (r conformance.Report) {
 
 func TestConformance_findsEveryPromiseKeptAndTouchesNothingElse(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes half a minute")
+	// The others freeze and cut off a leader for longer than its lease of two seconds, and so want a free core. The tests of integration do the
+	// same with longer leases.
+	only, scenarios := []string{tryOnly + "=rolling updates"}, 1
+	if testredis.Soak() {
+		only, scenarios = nil, 7
 	}
-	p, rdb, temp := trialOf(t, nil, "--rollouts", "3", "--json")
+	p, rdb, temp := trialOf(t, only, "--rollouts", "3", "--json")
 	code := p.exit(3 * time.Minute)
 	r := reportOf(t, p)
-	if code != exitFine || !r.OK || len(r.Scenarios) != 7 {
+	if code != exitFine || !r.OK || len(r.Scenarios) != scenarios {
 		t.Errorf("exit %d, ok %v, %d scenarios", code, r.OK, len(r.Scenarios))
 	}
 	for _, s := range r.Scenarios {
