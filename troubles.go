@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers/notify"
@@ -19,6 +20,9 @@ func (d *Dispatcher) troubles(ctx context.Context) ([]notify.Trouble, error) {
 		switch l.Kind {
 		case admin.WorkersBusy, string(admin.Hung):
 			x.Topic = notify.Hung
+			if run, ok := strings.CutPrefix(l.Show, "onbeat tasks show "); ok {
+				x.Text += ": " + run
+			}
 		case string(admin.Unhandled):
 			x.Topic = notify.Unhandled
 			if x.Schedule == "" {
@@ -51,7 +55,7 @@ func offBeat(s *admin.Status) error {
 	for i := range s.Trouble {
 		switch l := &s.Trouble[i]; l.Kind {
 		case admin.NoLeader, admin.LeaderIdle, admin.WorkersBusy, admin.InstanceIdle, string(admin.Overdue), string(admin.Unhandled):
-			if !l.Warning && (l.Kind != string(admin.Unhandled) || l.Schedule() != "") {
+			if !l.Warning && !l.Busy() && (l.Kind != string(admin.Unhandled) || l.Schedule() != "") {
 				return fmt.Errorf("%s %s: %s", l.Kind, l.Name, l.Text) //nolint:err113 // for the log alone
 			}
 		}

@@ -44,7 +44,7 @@ type Condition struct {
 	// Success is when a run last ended well; zero if none is known. Usual is how long a run usually takes.
 	Success time.Time `json:"last_success,omitzero"`
 	Usual   string    `json:"usual,omitempty"`
-	// HeldBy is the task whose run is hung, or failed last.
+	// HeldBy is the task whose run is hung, failed last, or goes on while a slot is overdue.
 	HeldBy string `json:"held_by,omitempty"`
 	// Skipped is how many slots were skipped behind a run since one ended.
 	Skipped int64 `json:"skipped,omitempty"`
@@ -64,6 +64,7 @@ const (
 	failingFromAt = 3                // attempts in a row
 	skippingFrom  = 3                // slots in a row
 	staleFromGaps = 3
+	mostLate      = 100       // tasks of a lane that are looked at
 	turnWithin    = time.Hour // a slot waits this long for the limit of its type, or for the time between two slots
 )
 
@@ -74,6 +75,7 @@ type scene struct {
 	held    []queue.Held
 	running map[string]queue.Held // the longest run of each schedule
 	limited map[string]bool       // the types that have a limit, and of which some run
+	late    map[string]queue.Late // the oldest slot of each schedule that is due for lateBy and not claimed
 	healths map[string]*producer.Health
 	upTo    time.Time // zero, or when the healths are of; see [producer.Schedules.Healths]
 }
@@ -111,8 +113,37 @@ func sceneOf(ctx context.Context, q *queue.Queue, s *producer.Schedules, n *inst
 	if x.healths, x.upTo, err = s.Healths(ctx, names); err != nil {
 		return nil, err
 	}
-	x.now, err = q.Now(ctx) // last: nothing that was read is later
+	if x.now, err = q.Now(ctx); err != nil { // last: nothing that was read is later
+		return nil, err
+	}
+	x.late, err = lateOf(ctx, q, list, x.now.Add(-lateBy))
 	return x, err
+}
+
+// lateOf finds slots that were due by a moment and wait in the lanes of their schedules. Behind very many tasks of others it may miss
+// some: then tasks of the lane have waited for as long.
+func lateOf(ctx context.Context, q *queue.Queue, list []producer.Status, by time.Time) (map[string]queue.Late, error) {
+	seen := map[queue.Lane]bool{}
+	var lanes []queue.Lane
+	for i := range list {
+		s := &list[i].Schedule
+		l := queue.LaneOf(&task.Task{Queue: s.Queue, Priority: s.Priority, Type: s.Task})
+		if !seen[l] {
+			seen[l], lanes = true, append(lanes, l)
+		}
+	}
+	tasks, err := q.Late(ctx, lanes, by, mostLate)
+	late := map[string]queue.Late{}
+	for _, t := range tasks {
+		name := queue.ScheduleOf(t.ID)
+		if name == "" || producer.IsBackfill(t.ID) { // those may wait for long
+			continue
+		}
+		if was, ok := late[name]; !ok || t.Due.Before(was.Due) {
+			late[name] = t
+		}
+	}
+	return late, err
 }
 
 // couldNotAsk says of which time the healths are missing.
@@ -257,8 +288,23 @@ func failing(c *Condition, _ beat, h *producer.Health) bool {
 	return true
 }
 
-// overdue reports whether a slot came a while ago, and nothing was heard of the schedule since.
+// overdue reports whether a slot is due for a while and waits, also while earlier ones run, or was not pushed.
 func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
+	allowed := lateBy
+	if x.limited[at.Schedule.Task] { // it waits for its turn
+		allowed = max(lateBy, min(at.gap, turnWithin))
+	}
+	if t, ok := x.late[at.Schedule.Name]; ok && x.now.Sub(t.Due) > allowed {
+		c.Health, c.Since, c.Why = Overdue, t.Due, "a slot waits"
+		if _, slot, of := task.ParseSlotID(t.ID); of {
+			c.Why = "the slot of " + slot.UTC().Format(time.RFC3339) + " waits"
+		}
+		if run, runs := x.running[at.Schedule.Name]; runs {
+			c.HeldBy = run.ID
+			c.Why += ", while earlier ones run"
+		}
+		return true
+	}
 	if _, runs := x.running[at.Schedule.Name]; runs {
 		return false
 	}
@@ -272,9 +318,9 @@ func (x *scene) overdue(c *Condition, at beat, h *producer.Health) bool {
 	if first.IsZero() || first.After(at.Came) {
 		return false
 	}
-	due, allowed := at.Schedule.JitterFor(at.Schedule.Name, first), lateBy
-	if x.limited[at.Schedule.Task] && !at.Pushed.Before(first) { // it waits for its turn
-		allowed = max(lateBy, min(at.gap, turnWithin))
+	due := at.Schedule.JitterFor(at.Schedule.Name, first)
+	if at.Pushed.Before(first) {
+		allowed = lateBy
 	}
 	if x.now.Sub(due) <= allowed {
 		return false

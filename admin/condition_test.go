@@ -8,6 +8,7 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 var noon = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -39,6 +40,7 @@ func TestJudge(t *testing.T) {
 		status func(*producer.Status)
 		health producer.Health
 		runs   time.Duration // how long a run lasts; 0: none
+		late   time.Duration // for how long a slot waits; 0: none does
 		types  []string
 		want   Health
 		since  time.Time
@@ -59,13 +61,18 @@ func TestJudge(t *testing.T) {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
 			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Ended,
 		},
-		"deleted": {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
-		"hung":    {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
-		"long":    {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
-		"dead":    {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"a retry": {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
-		"retries": {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
-		"overdue": {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"deleted":          {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
+		"hung":             {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
+		"long":             {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
+		"dead":             {health: with(func(h *producer.Health) { h.Outcome, h.Dead, h.Troubled = history.Dead, 1, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"a retry":          {health: with(func(h *producer.Health) { h.Failed = 2 }), want: Well},
+		"retries":          {health: with(func(h *producer.Health) { h.Failed, h.Troubled = 3, ago(time.Minute) }), want: Failing, since: ago(time.Minute)},
+		"overdue":          {health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second)},
+		"falls behind":     {health: well, runs: 3 * time.Second, late: 20 * time.Second, want: Overdue, since: ago(20 * time.Second)},
+		"is late for once": {health: well, runs: 3 * time.Second, late: 5 * time.Second, want: Well},
+		"waits behind a limit": {
+			status: func(s *producer.Status) { s.Schedule.Task = "limited" }, health: well, late: 50 * time.Second, types: []string{"limited"}, want: Well,
+		},
 		"not pushed": {
 			status: func(s *producer.Status) { s.Last, s.Pushed = noon.Add(-90*time.Second), noon.Add(-90*time.Second) },
 			health: with(func(h *producer.Health) { h.Noted = ago(89 * time.Second) }), want: Overdue, since: ago(30 * time.Second),
@@ -104,6 +111,9 @@ func TestJudge(t *testing.T) {
 		}
 		if c.runs > 0 {
 			x.running["s"] = queue.Held{ID: "s@1", At: noon.Add(-c.runs)}
+		}
+		if c.late > 0 {
+			x.late = map[string]queue.Late{"s": {ID: task.SlotID("s", ago(c.late)), Due: ago(c.late)}}
 		}
 		if got := x.judge(every(c.status)); got.Health != c.want || !got.Since.Equal(c.since) || (got.Why == "") != (!c.want.Bad() && c.want != Retired && c.why == "") {
 			t.Errorf("%s: %+v, want %s since %v", name, got, c.want, c.since)

@@ -62,6 +62,7 @@ type Trouble struct {
 
 	typ        string // of the tasks of the schedule, if no instance handles it
 	ofSchedule bool
+	busy       bool   // the schedule is overdue, and earlier runs of it go on
 	at         string // the event that it is from, if the next one is another line
 }
 
@@ -72,6 +73,9 @@ func (l *Trouble) Schedule() string {
 	}
 	return ""
 }
+
+// Busy reports whether a trouble of this process's status is that of a schedule which is overdue although runs of it go on.
+func (l *Trouble) Busy() bool { return l.busy }
 
 // The kinds of trouble besides the healths of schedules, the worst first.
 const (

@@ -51,11 +51,7 @@ func (v *view) lookAtInstances() {
 		v.Leader, v.Release = lead.ID, lead.Release
 	}
 	if !v.list.PausedUntil.IsZero() {
-		text := "all instances are paused until " + v.list.PausedUntil.UTC().Format(time.RFC3339) + ": no task begins"
-		if v.list.PauseReason != "" {
-			text += "; the reason is: " + v.list.PauseReason
-		}
-		v.add(Trouble{Warning: true, Kind: string(Paused), Text: text, Show: "onbeat instances resume"})
+		v.add(Trouble{Warning: true, Kind: string(Paused), Text: allPaused(v.list.PausedUntil, "", v.list.PauseReason), Show: "onbeat instances resume"})
 	}
 	for _, i := range v.list.Items {
 		switch left := i.ProbationLeft(); {
@@ -102,6 +98,8 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 			line.typ = s.Schedule.Task
 		case c.Health == Hung:
 			line.Show = "onbeat tasks show " + c.HeldBy
+		case c.Health == Overdue:
+			line.busy = c.HeldBy != ""
 		}
 		v.add(line)
 	}
@@ -300,7 +298,7 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 				line.Text = "rows of the outbox stay for now: " + e.Fields["error"]
 			}
 		case "archive lost":
-			line.Kind, line.Show = Archived, "onbeat events"
+			line.Kind, line.Show, line.Warning = Archived, "onbeat events", true // nothing can be done now
 			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
 		case "cannot decrypt":
 			if v.now.Sub(e.At) > keyForgotten {
@@ -308,6 +306,9 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 			}
 			line.Kind, line.Name, line.Show = NoKey, e.Fields["key"], "onbeat doctor"
 			line.Text = "tasks wait that " + e.Fields["instance"] + " cannot decrypt: it needs the key, or has another one under that ID"
+		case "claims paused":
+			v.pausedBy(&e)
+			continue
 		case "schedule retired":
 			retired = append(retired, e.Fields["schedule"])
 			continue
@@ -328,6 +329,31 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
 	}
 	return err
+}
+
+// pausedBy adds since when and by whom all instances are paused. A later event of a pause counts more.
+func (v *view) pausedBy(e *queue.Event) {
+	for i := range v.Trouble {
+		if t := &v.Trouble[i]; t.Kind == string(Paused) && t.Name == "" {
+			t.Since = e.At
+			if by := e.Fields["by"]; by != "" {
+				t.Text = allPaused(v.list.PausedUntil, by, v.list.PauseReason)
+			}
+		}
+	}
+}
+
+// allPaused says until when all instances are paused, by whom and why.
+func allPaused(until time.Time, by, reason string) string {
+	text := "all instances are paused"
+	if by != "" {
+		text += " by " + by
+	}
+	text += " until " + until.UTC().Format(time.RFC3339) + ": no task begins"
+	if reason != "" {
+		text += "; the reason is: " + reason
+	}
+	return text
 }
 
 // archiveBehind is how old the first entry may be that is not archived.

@@ -64,7 +64,7 @@ func (r *regained) tell(v *view) {
 	if n == 0 {
 		return
 	}
-	text := "Redis had lost " + wording.Count(int64(n), "schedule", "schedules") + ", restored as the archive had it: " +
+	text := "Redis had lost " + wording.Count(int64(n), "schedule", "schedules") + ", restored as the archive had them: " +
 		strings.Join(r.names[:min(n, mostRegained)], ", ")
 	if n > mostRegained {
 		text += ", …"

@@ -80,7 +80,7 @@ func (a *app) outcome(s *admin.Schedule) cell {
 	c := cell{text: string(l.Run.Outcome)}
 	switch {
 	case l.Failures > 1:
-		c = cell{fmt.Sprintf("%s, %d in a row", c.text, l.Failures), a.style.red}
+		c = cell{fmt.Sprintf("%s, %d attempts in a row", c.text, l.Failures), a.style.red}
 	case l.Failures == 1:
 		c.paint = a.style.red
 	case l.Run.Outcome == history.Done:

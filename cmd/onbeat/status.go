@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/store"
@@ -48,6 +49,17 @@ func (c *statusCmd) show(ctx context.Context, a *app) error {
 	return err
 }
 
+// pasteable returns a command of onbeat with the flags of this one that say which namespace is meant. What may be secret is left out.
+func (a *app) pasteable(command string) string {
+	flags := "onbeat"
+	for _, f := range []struct{ name, value string }{{"-c", a.Config}, {"-n", a.Namespace}, {"--api", a.API}} {
+		if f.value != "" && !strings.ContainsAny(f.value, "@ '\"$\\?") {
+			flags += " " + f.name + " " + f.value
+		}
+	}
+	return flags + strings.TrimPrefix(command, "onbeat")
+}
+
 func (a *app) showStatus(namespace string, s *admin.Status) {
 	verdict := a.style.green("✓ all is well")
 	switch {
@@ -55,6 +67,8 @@ func (a *app) showStatus(namespace string, s *admin.Status) {
 		verdict = a.style.red("✗ not all could be asked")
 	case !s.Well:
 		verdict = a.style.red("✗ something is wrong")
+	case len(s.Trouble) > 0 && s.Trouble[0].Kind == string(admin.Paused) && s.Trouble[0].Name == "":
+		verdict = a.style.yellow("! no task begins: all instances are paused")
 	case len(s.Trouble) > 0:
 		verdict = a.style.yellow("✓ everything runs; there are warnings")
 	}
@@ -82,7 +96,7 @@ func (a *app) showStatus(namespace string, s *admin.Status) {
 			if !l.Since.IsZero() {
 				since = wording.Span(s.Asked.Sub(l.Since))
 			}
-			t.add(cell{mark, paint}, cell{l.Kind, paint}, cell{name, a.style.bold}, since, l.Text, cell{l.Show, a.style.dim})
+			t.add(cell{mark, paint}, cell{l.Kind, paint}, cell{name, a.style.bold}, since, l.Text, cell{a.pasteable(l.Show), a.style.dim})
 		}
 		t.print(a.out)
 	}

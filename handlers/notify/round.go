@@ -244,7 +244,7 @@ func (r *round) compare(t *Target, a about, s *subject, end time.Time) {
 	if failing && s.was.peak < t.Failing {
 		told := n
 		told.Count, told.Error = int64(s.Peak), s.Error
-		told.Text = fmt.Sprintf("%d failures in a row", s.Peak)
+		told.Text = fmt.Sprintf("%d attempts in a row failed", s.Peak)
 		if s.Peak == 1 {
 			told.Text = "a failure"
 		}

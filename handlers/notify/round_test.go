@@ -105,7 +105,7 @@ func TestRound_failingIsToldOnceAndRecoveredAfterAWholeWindow(t *testing.T) {
 	}
 	s.same(s.minute())
 	s.run("a@1000", history.Dead, "refused")
-	s.same(s.minute(), "ops shop: 1 schedule or type fails again and again | a: 3 failures in a row: refused")
+	s.same(s.minute(), "ops shop: 1 schedule or type fails again and again | a: 3 attempts in a row failed: refused")
 	for range 5 { // it flaps
 		s.run("a@1000", history.Done, "")
 		for range 4 {
@@ -124,7 +124,7 @@ func TestRound_failingIsToldOnceAndRecoveredAfterAWholeWindow(t *testing.T) {
 	for range 3 {
 		s.run("a@3000", history.Failed, "")
 	}
-	s.same(s.minute(), "ops shop: 1 schedule or type fails again and again | a: 3 failures in a row")
+	s.same(s.minute(), "ops shop: 1 schedule or type fails again and again | a: 3 attempts in a row failed")
 	s.event("schedule paused", "schedule", "a")
 	s.same(s.minute())
 	if len(s.r.subjects) != 0 {
@@ -156,9 +156,9 @@ func TestRound_eachTargetHasItsOwnThreshold(t *testing.T) {
 		}
 	}
 	run(3)
-	s.same(s.minute(), "early shop: 1 schedule or type fails again and again | a: 3 failures in a row")
+	s.same(s.minute(), "early shop: 1 schedule or type fails again and again | a: 3 attempts in a row failed")
 	run(3)
-	s.same(s.minute(), "late shop: 1 schedule or type fails again and again | a: 6 failures in a row")
+	s.same(s.minute(), "late shop: 1 schedule or type fails again and again | a: 6 attempts in a row failed")
 }
 
 func TestRound_staleIsToldOnceUntilItSucceeds(t *testing.T) {
@@ -256,7 +256,7 @@ func TestRound_hearsOfAScheduleThatIsNamedLikeAMessage(t *testing.T) {
 		s.run("onbeat.notify:x@1700000000000", history.Dead, "boom")
 		s.run("onbeat.notify:ops:dead:60000:1700000000000", history.Dead, "boom")
 	}
-	if got := s.minute(); len(got) != 1 || !strings.Contains(got[0], "onbeat.notify:x: 2 failures in a row") {
+	if got := s.minute(); len(got) != 1 || !strings.Contains(got[0], "onbeat.notify:x: 2 attempts in a row failed") {
 		t.Errorf("%q", got)
 	}
 }
