@@ -6,9 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// in is how long it is until a slot, which changes between two answers.
+var in = regexp.MustCompile(`"in":"[^"]*",?`)
 
 func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 	t.Parallel()
@@ -32,6 +36,7 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 		{"/v1/tasks/long", "gzip", false},
 	} {
 		_, _, plain := s.call(http.MethodGet, c.path, "")
+		plain = in.ReplaceAllString(plain, "")
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
 		r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5"
 		r.Header.Set("Accept-Encoding", c.accept)
@@ -54,7 +59,7 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 			}
 		}
 		text, err := io.ReadAll(body)
-		if err != nil || strings.TrimSpace(string(text)) != plain {
+		if err != nil || in.ReplaceAllString(strings.TrimSpace(string(text)), "") != plain {
 			t.Errorf("%s: %v, another answer: %.200s", name, err, text)
 		}
 		if list := strings.HasPrefix(c.path, "/v1/schedules") && c.path != "/v1/schedules/s1"; list != (w.Header().Get("Vary") != "") {

@@ -37,6 +37,7 @@ func TestBulks_goOnWithoutTheirTab(t *testing.T) {
 	other.open("/dead")
 	other.waits(`document.querySelector('#bulks progress')?.value > 0`)
 	other.shows("#bulks", "an instance is to go on with it")
+	other.shows("body", "instances are paused by") // the line that says so moves what is to be clicked
 	other.click("#bulks [data-act=stop]")
 	other.shows("#bulks", "stopped it")
 	left := len(w.list("--state", "due"))

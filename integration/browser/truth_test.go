@@ -36,6 +36,7 @@ func TestTruth(t *testing.T) {
 	beat, hangs := w.Beat("beat", time.Second, "missed: all"), "  - {name: hangs, every: 2s, task: sleep, payload: {for: 1h}, overlap: skip}\n"
 	w.serve("v1", head, beat, hangs, w.Beat("legacy", time.Second, ""))
 	b := w.browse()
+	b.allow(gone)
 	list := b.another()
 	b.open("/beat?view=table&zoom=60")
 	b.shows("#table tbody", "legacy")
