@@ -49,7 +49,8 @@ type duty struct {
 	priority task.Priority
 	key      string
 	limit    int
-	tries    int
+	tries    int // how many of its runs may begin
+	most     int // the same, if its schedule was changed about when it was pushed: then it may have either number
 	does     behaviour
 
 	state  dutyState
@@ -81,6 +82,7 @@ type duty struct {
 type timeline struct {
 	name   string
 	plan   *timetable
+	other  *timetable // what it was before its last change or, until it is known that a change has taken effect, what it may be
 	rule   schedule.Rule
 	grid   schedule.Grid
 	anchor time.Time // by the clock of Redis
@@ -198,32 +200,50 @@ func (b *book) fill(d *duty, l *timeline, slot time.Time) {
 	d.line, d.slot, d.typ, d.queue = l, slot, l.plan.Type, queueName(l.plan.Queue)
 	d.priority = priorityOf(l.plan.Priority)
 	d.first = slot
-	d.tries = l.tries(slot, l.plan.rule(b.world.began), time.Now())
-	d.does = l.plan.Does
+	d.tries, d.does = b.tries(l, l.plan, slot), l.plan.Does
+	pushed := slot
+	if d.id != task.SlotID(l.name, slot) { // a trigger or a backfill
+		pushed = b.world.redis.now()
+	}
+	if l.other != nil && (l.unsure || l.onEdge(pushed) != "") {
+		b.doubt(d, l.other)
+	}
 	if l.plan.Overlap != "" && l.plan.Overlap != schedule.OverlapAllow {
 		d.key, d.limit = "schedule of "+l.name, 1
 	}
 }
 
-// tries is how many runs of a slot may begin; the zero slot is that of a trigger of now. If the schedule does not say, the longest
-// delays up to the last of them add up to half of the gap to the next slot.
-func (l *timeline) tries(slot time.Time, rule schedule.Rule, now time.Time) int {
-	if l.plan.Attempts > 0 {
-		return l.plan.Attempts
-	}
-	grid := l.grid
-	if l.anchor.IsZero() {
-		var err error
-		if grid, err = rule.Grid(now); err != nil {
-			panic(err)
+// change notes what a schedule may be from now on. Its slots that wait may be pushed by the one timetable or the other.
+func (b *book) change(l *timeline, p *timetable) {
+	l.other = p
+	for _, d := range l.duties {
+		if d.state == dutyWaits && len(d.runs) == 0 {
+			b.doubt(d, p)
 		}
 	}
-	gap, next := grid.Gap(now), grid.Next(slot)
-	switch {
-	case slot.IsZero():
-	case next.IsZero():
-		gap = 2 * time.Hour
-	default:
+}
+
+// doubt notes that a task may have as many attempts as another timetable of its schedule gives.
+func (b *book) doubt(d *duty, p *timetable) {
+	n := b.tries(d.line, p, d.slot)
+	d.tries, d.most = min(d.tries, n), max(d.tries, d.most, n)
+}
+
+// tries is how many runs of a slot may begin by a timetable of its schedule; the zero slot is that of a trigger of now. If the timetable
+// does not say, the longest delays up to the last of them add up to half of the gap to the next slot. That gap does not depend on slot
+// zero, which may not be known yet, or be later than a slot that is backfilled.
+func (b *book) tries(l *timeline, p *timetable, slot time.Time) int {
+	if p.Attempts > 0 {
+		return p.Attempts
+	}
+	gap := 2 * time.Hour
+	if slot.IsZero() {
+		now, grid := time.Now(), l.grid
+		if l.anchor.IsZero() {
+			grid = p.gridFrom(now, b.world.began)
+		}
+		gap = grid.Gap(now)
+	} else if next := p.gridFrom(slot, b.world.began).Next(slot); !next.IsZero() {
 		gap = next.Sub(slot)
 	}
 	n := 1

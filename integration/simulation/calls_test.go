@@ -48,10 +48,11 @@ func (w *world) call(s *step) {
 			plan.Every = s.Every
 		}
 		sameGrid := plan.Every == was.Every
+		w.with(func() { w.book.change(l, &plan) })
 		_, err = schedules.Apply(ctx, plan.schedule("", w.began))
 		after = func(at time.Time) {
 			fresh := !l.active && !l.paused
-			l.plan, l.common = &plan, true
+			l.other, l.plan, l.common = l.plan, &plan, true
 			l.rule = plan.rule(w.began)
 			if fresh || l.anchor.IsZero() {
 				l.anchor = time.Time{} // the watch reads it
@@ -183,6 +184,8 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			d := w.book.duty(id)
 			if d.typ == "" {
 				w.book.fill(d, l, slot)
+			} else {
+				w.book.doubt(d, l.plan) // it may be the task of an earlier backfill
 			}
 			if d.state == dutyOver { // it had ended, and is asked for again
 				d.earlier, d.runs, d.state, d.gone = append(d.earlier, d.runs...), nil, dutyWaits, ""

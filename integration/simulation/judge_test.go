@@ -65,7 +65,7 @@ func (w *world) judgeHolder(r *run, now time.Time) {
 			w.blame("doubled", "%s runs again on %s, and ended well on %s at %v", r.duty.id, r.node.plan.Name, o.node.plan.Name, o.ended.Sub(w.began))
 		}
 	}
-	if n := r.duty.tries; r.attempt > n && n > 0 && !r.duty.forgiven {
+	if n := max(r.duty.tries, r.duty.most); r.attempt > n && n > 0 && !r.duty.forgiven {
 		w.blame("attempts", "%s runs for the %d. time of %d", r.duty.id, r.attempt, n)
 	}
 }

@@ -171,6 +171,21 @@ func mutants() []mutant {
 			"30-half-of-the-workers",
 			[]string{"crowd"},
 		},
+		{
+			"a task has one attempt more than it may have", one("internal/queue/failed.go", "next.Attempts >= t.AttemptsAllowed()", "next.Attempts > t.AttemptsAllowed()"),
+			"31-attempts-by-the-gap",
+			[]string{"attempts"},
+		},
+		{
+			"a slot is retried for the whole gap", one("producer/attempts.go", "min(gap/2, retriesLast)", "min(gap, retriesLast)"),
+			"31-attempts-by-the-gap",
+			[]string{"attempts"},
+		},
+		{
+			"a slot is retried for a quarter of the gap", one("producer/attempts.go", "min(gap/2, retriesLast)", "min(gap/4, retriesLast)"),
+			"31-attempts-by-the-gap",
+			[]string{"late", "missed"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},

@@ -227,4 +227,13 @@ func (t *timetable) rule(began time.Time) schedule.Rule {
 	return r
 }
 
+// gridFrom returns the grid whose slot zero is at a moment.
+func (t *timetable) gridFrom(zero, began time.Time) schedule.Grid {
+	g, err := t.rule(began).Grid(zero)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
