@@ -68,6 +68,7 @@ type duty struct {
 	idleLook  int
 	earlier   []*run    // of an earlier time that it was asked for
 	anew      time.Time // when it was last asked for again: a run that ended since may have begun before that
+	counted   time.Time // its attempts may have been counted from zero since
 	looked    bool      // the watch looked at it when it was due
 	held      bool      // something other than its key then kept it from beginning
 	sibling   bool      // another slot of its schedule began while it was held, so overlap may have dropped it

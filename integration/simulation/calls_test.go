@@ -192,7 +192,7 @@ func (w *world) backfill(ctx context.Context, l *timeline, s *step) error {
 			}
 			d.first = l.rule.JitterFor(l.name, slot)
 			d.due = d.first.Add(-w.redis.offsetNow())
-			d.behind, d.priority, d.loose, d.anew = true, task.Low, "its call has not returned", time.Now()
+			d.behind, d.priority, d.loose, d.anew, d.counted = true, task.Low, "its call has not returned", time.Now(), time.Now()
 		}
 	})
 	got, err := w.schedules.Backfill(ctx, s.Name, producer.Backfilling{From: from, To: to, Again: true})

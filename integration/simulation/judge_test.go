@@ -68,6 +68,21 @@ func (w *world) judgeHolder(r *run, now time.Time) {
 	if n := max(r.duty.tries, r.duty.most); r.attempt > n && n > 0 && !r.duty.forgiven {
 		w.blame("attempts", "%s runs for the %d. time of %d", r.duty.id, r.attempt, n)
 	}
+	if n := r.duty.spent(); r.attempt <= n && !r.duty.forgiven {
+		w.blame("attempts", "%s runs as attempt %d, after %d runs that failed or were lost", r.duty.id, r.attempt, n)
+	}
+}
+
+// spent is how many attempts the runs of a task have cost at least: a run that was handed back costs none, and one that was lost before
+// it began costs one that no handler saw.
+func (d *duty) spent() (n int) {
+	for _, r := range d.runs {
+		lost := r.ended.IsZero() && r.node.thaw != nil // another run begins while it is frozen
+		if !r.began.Before(d.counted) && (lost || slices.Contains([]end{endBad, endLost, endCrashed}, r.how)) {
+			n++
+		}
+	}
+	return n
 }
 
 // mayRepeat reports whether something may have kept the end of a run from Redis.

@@ -186,6 +186,11 @@ func mutants() []mutant {
 			"31-attempts-by-the-gap",
 			[]string{"late", "missed"},
 		},
+		{
+			"a run that was lost costs no attempt", one("instance/recover.go", "	t := queue.Fail(c.Task,", "	c.Task.Attempts = max(c.Task.Attempts-1, 0)\n	t := queue.Fail(c.Task,"),
+			"31-attempts-by-the-gap",
+			[]string{"attempts"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},

@@ -21,7 +21,11 @@ func (w *world) retry(ctx context.Context) {
 	w.with(func() {
 		for _, f := range page.Tasks {
 			list = append(list, f.Task)
-			if d := w.book.tasks[f.Task.ID]; d != nil && d.typ != "" && !d.forgiven && d.state != dutyRuns {
+			d := w.book.tasks[f.Task.ID]
+			if d != nil {
+				d.counted = time.Now()
+			}
+			if d != nil && d.typ != "" && !d.forgiven && d.state != dutyRuns {
 				d.gone, d.loose = "", "its call has not returned" // a caller may have cancelled it before it died
 				duties, began[d] = append(duties, d), len(d.runs)
 			}
