@@ -269,6 +269,11 @@ func (w *world) enqueue(ctx context.Context, s *step) {
 	})
 }
 
+const cancelFailed = "a call to cancel it failed"
+
+// mayBeCancelled reports whether a caller cancelled a task, or tried to in a call whose outcome is not known.
+func (d *duty) mayBeCancelled() bool { return d.gone != "" || d.loose == cancelFailed }
+
 // cancel asks to cancel a task: one that runs, if there is one.
 func (w *world) cancel(ctx context.Context, s *step) {
 	var pick *duty
@@ -294,10 +299,14 @@ func (w *world) cancel(ctx context.Context, s *step) {
 	where, err := w.queue.Cancel(ctx, pick.id, "planned", false)
 	w.with(func() {
 		w.trace("cancel %s: %s %v", pick.id, where, err)
-		if err != nil {
+		switch {
+		case errors.Is(err, task.ErrNotFound):
 			if pick.loose == "" {
-				pick.loose = "a call to cancel it failed"
+				pick.loose = "a caller did not find it"
 			}
+			return
+		case err != nil:
+			pick.loose = cancelFailed // whatever excused it before: it may be cancelled
 			return
 		}
 		if where == task.Due || where == task.Running {

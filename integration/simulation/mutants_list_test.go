@@ -191,6 +191,11 @@ func mutants() []mutant {
 			"31-attempts-by-the-gap",
 			[]string{"attempts"},
 		},
+		{
+			"the policy all is the policy skip", one("producer/step.go", "		e.fallBehind(m, now, missed, latest)\n", "		e.dispose(m, latest, \"policy skip\")\n"),
+			"32-cancelled-while-nobody-is-there",
+			[]string{"policy"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},

@@ -63,7 +63,7 @@ func (w *world) judgeGap(l *timeline, g gap) {
 			reach = schedule.DefaultCatchUp
 		}
 		for _, d := range inside {
-			if at := d.slot.Add(-offset); len(d.runs) == 0 && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
+			if at := d.slot.Add(-offset); len(d.runs) == 0 && !d.mayBeCancelled() && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
 				w.blame("policy", "%s: %s was missed and never ran, and its policy is all", l.name, d.id)
 				return
 			}
@@ -72,7 +72,7 @@ func (w *world) judgeGap(l *timeline, g gap) {
 		if ran > 1 || ran == 1 && len(latest.runs) == 0 {
 			w.blame("policy", "%s: %d slots that were missed ran, and its policy is once", l.name, ran)
 		}
-		if ran == 0 && !w.ranAbout(l, g.to) {
+		if ran == 0 && !latest.mayBeCancelled() && !w.ranAbout(l, g.to) {
 			w.blame("policy", "%s: the latest missed slot, %s, never ran, and its policy is once", l.name, latest.id)
 		}
 	}
