@@ -129,17 +129,43 @@ func (w *world) orders() map[string]time.Time {
 	return orders
 }
 
-// newest returns a process of the newest release that is there, or nil. The caller holds mu.
+// newest returns a process of the newest release that is present, or nil. A standby never leads, but its release is present, and keeps its
+// schedules in force if another process of the release declared them. If it is not clear whether one did, newest returns nil. The caller
+// holds mu.
 func (w *world) newest() *node {
 	orders := w.orders()
 	var best *node
-	for _, name := range slices.Sorted(mapKeys(w.nodes)) {
-		n := w.nodes[name]
-		if n.canLead() && (best == nil || orders[n.plan.Release].After(orders[best.plan.Release])) {
-			best = n
+	for _, standby := range []bool{false, true} {
+		for _, name := range slices.Sorted(mapKeys(w.nodes)) {
+			n := w.nodes[name]
+			if n.plan.Standby != standby || !standby && !n.canLead() || standby && !n.alive() ||
+				best != nil && !orders[n.plan.Release].After(orders[best.plan.Release]) {
+				continue
+			}
+			switch led := w.led(n.plan.Release, orders[n.plan.Release]); {
+			case standby && led == 0:
+			case standby && led < slack:
+				return nil
+			default:
+				best = n
+			}
+		}
+		if best == nil { // nobody can lead
+			return nil
 		}
 	}
 	return best
+}
+
+// led returns the longest time for which a process of a release, of those that started since a moment, may have led: at least a nanosecond
+// if it was seen to.
+func (w *world) led(release string, since time.Time) (longest time.Duration) {
+	for _, n := range w.nodes {
+		if n.plan.Release == release && !n.started.Before(since) && !n.led.from.IsZero() {
+			longest = max(longest, n.led.to.Sub(n.led.from), 1)
+		}
+	}
+	return longest
 }
 
 // grace is how long a lost release counts as present, and a little more.

@@ -196,6 +196,11 @@ func mutants() []mutant {
 			"32-cancelled-while-nobody-is-there",
 			[]string{"policy"},
 		},
+		{
+			"a standby is not present", one("instance/scripts/declare.lua", "    if orders[order] then\n", "    if false then\n"),
+			"33-a-standby-is-present",
+			[]string{"in force"},
+		},
 
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},

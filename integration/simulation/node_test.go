@@ -43,6 +43,7 @@ type node struct {
 	freeSince time.Time // since when it has a free worker; zero: it has none
 	backlog   time.Time // when it last began a task that had waited: it is still working through the due tasks
 	permitted time.Time // since when the leader's rule lets it claim
+	led       gap       // the first and the last moment at which it was seen to lead, with the gate open
 	late      bool      // it was blamed for not being ready
 	cut       bool      // no data passes to Redis or back
 }

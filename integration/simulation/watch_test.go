@@ -59,6 +59,12 @@ func (w *world) look() time.Time {
 	w.book.write(now, offset)
 	w.book.prune()
 	lead := w.leader()
+	if n := lead.node; n != nil && lead.open {
+		if n.led.from.IsZero() {
+			n.led.from = now
+		}
+		n.led.to = now
+	}
 	w.watchManning(now)
 	w.watchLeader(now, lead)
 	idle := w.idle(now, lead)
