@@ -50,7 +50,7 @@ func TestDispatcher_canBeLookedInto(t *testing.T) {
 	var page admin.List[admin.Task]
 	var err error
 	testredis.Eventually(t, patience, func() bool {
-		page, err = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due, Schedule: "nightly"}})
+		page, err = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskWaiting, Schedule: "nightly"}})
 		return err == nil && len(page.Items) > 0
 	}, "its first slot is due, as no instance handles it")
 	s, err := a.Schedules.Get(ctx, "nightly")
@@ -64,7 +64,7 @@ func TestDispatcher_canBeLookedInto(t *testing.T) {
 	if err != nil || counts.Schedules != 1 || len(counts.Lanes) != 1 {
 		t.Fatalf("%+v, %v", counts, err)
 	}
-	if lane := counts.Lanes[0]; lane.Type != "report.build" || lane.Due < 1 {
+	if lane := counts.Lanes[0]; lane.Type != "report.build" || lane.Waiting < 1 {
 		t.Errorf("%+v", lane)
 	}
 	if events, err := a.Activity.Events(ctx, admin.EventQuery{}); err != nil || len(events.Items) == 0 {

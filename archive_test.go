@@ -94,7 +94,7 @@ func TestArchive_hasWhatRedisHasDropped(t *testing.T) {
 	if int64(len(seen)-triggered) != r.Counts[audit.OnTime]+r.Counts[audit.Late] || triggered != 1 {
 		t.Errorf("%d runs and %d triggers, the audit has %v", len(seen), triggered, r.Counts)
 	}
-	for _, state := range []task.State{task.Done, admin.Gone} {
+	for _, state := range []admin.TaskState{admin.TaskDone, admin.TaskGone} {
 		one, err := d.Admin().Tasks.Get(ctx, "one")
 		must(t, err)
 		if one.State != state || one.Type != "job" || len(one.Runs) != 1 || one.Runs[0].Outcome != history.Done || one.Runs[0].Output != "did one" {
@@ -163,7 +163,7 @@ func TestArchive_thatIsAwayIsInNobodysWay(t *testing.T) {
 	must(t, err)
 	testredis.Eventually(t, patience, func() bool {
 		x, err := d.Admin().Tasks.Get(t.Context(), "kept")
-		return err == nil && x.State == task.Done && x.RunsUnread != ""
+		return err == nil && x.State == admin.TaskDone && x.RunsUnread != ""
 	}, "the task is shown")
 	ended := time.Now()
 	stop()

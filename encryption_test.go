@@ -179,7 +179,7 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool {
 		f, err := d.Admin().Tasks.Get(t.Context(), "dead")
 		s, err2 := d.Admin().Schedules.Get(t.Context(), "beat")
-		return err == nil && err2 == nil && f.State == task.Dead && len(s.RecentRuns) > 0
+		return err == nil && err2 == nil && f.State == admin.TaskDead && len(s.RecentRuns) > 0
 	}, "both tasks are dead")
 	stop()
 	if all := dump(t, rdb, ns); strings.Contains(all, "4111-1111") || !strings.Contains(all, "the bank refuses ***") {
@@ -195,7 +195,7 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 	if _, err := d.Admin().Tasks.Retry(t.Context(), "dead", false); err != nil {
 		t.Error(err)
 	}
-	slots, err := d.Admin().Tasks.List(t.Context(), admin.TaskQuery{TaskFilter: admin.TaskFilter{Schedule: "beat", State: task.Dead}})
+	slots, err := d.Admin().Tasks.List(t.Context(), admin.TaskQuery{TaskFilter: admin.TaskFilter{Schedule: "beat", State: admin.TaskDead}})
 	if err != nil || len(slots.Items) == 0 {
 		t.Fatalf("%+v, %v", slots, err)
 	}
@@ -245,7 +245,7 @@ func TestEncryption_whatDoesNotOpenWaits(t *testing.T) {
 				at, err := rdb.ZScore(t.Context(), lane, id).Result()
 				return err == nil && time.UnixMilli(int64(at)).After(time.Now().Add(10*time.Second))
 			}, "%s is due again later", id)
-			if f, err := d.Admin().Tasks.Get(t.Context(), id); err != nil || f.State != task.Due || f.Attempts != 0 || len(f.Failures) > 0 || seen.of(id) != "" {
+			if f, err := d.Admin().Tasks.Get(t.Context(), id); err != nil || f.State != admin.TaskPlanned || f.Attempts != 0 || len(f.Failures) > 0 || seen.of(id) != "" {
 				t.Errorf("%s: %+v, %v; it ran with %q", id, f, err, seen.of(id))
 			}
 		}

@@ -248,7 +248,7 @@ func TestNotify_hasRoomOfItsOwn(t *testing.T) {
 			t.Fatal("there is room for more")
 		}
 		testredis.Eventually(t, patience, func() bool { return in.counts()[notify.Dead] == 1 }, "a message")
-		b, err := d.Admin().Bulks.Begin(ctx, admin.BulkSpec{Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Dead, Type: "job"}})
+		b, err := d.Admin().Bulks.Begin(ctx, admin.BulkSpec{Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: admin.TaskDead, Type: "job"}})
 		must(t, err)
 		testredis.Eventually(t, patience, func() bool {
 			b, err := d.Admin().Bulks.Get(ctx, b.ID)

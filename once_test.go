@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
@@ -68,7 +69,7 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 		}
 	}
 	tasks := d.Admin().Tasks
-	is := func(state task.State) {
+	is := func(state admin.TaskState) {
 		t.Helper()
 		testredis.Eventually(t, patience, func() bool {
 			got, err := tasks.Get(ctx, "a")
@@ -76,18 +77,18 @@ func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 		}, "a is not %s", state)
 	}
 	enqueue("dies")
-	is(task.Dead)
+	is(admin.TaskDead)
 	wantEffects("a task whose report was lost", "a", 1)
 	if _, err := tasks.Retry(ctx, "a", false); err != nil {
 		t.Fatal(err)
 	}
-	is(task.Done)
+	is(admin.TaskDone)
 	wantEffects("a retry by hand", "a", 1)
 	if _, err := tasks.Delete(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(nil)
-	is(task.Done)
+	is(admin.TaskDone)
 	wantEffects("an ID that is used again", "a", 2)
 
 	now := time.Now()

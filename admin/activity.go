@@ -66,12 +66,14 @@ func eventOf(e *queue.Event) Event { return Event{ID: e.ID, At: e.At, Event: e.K
 // Counts is the state of a namespace in numbers, as of about Now.
 type Counts struct {
 	Now     time.Time `json:"now"` // by the clock of Redis
-	Due     int64     `json:"due"` // also those that are due later; without those that are held
-	Overdue int64     `json:"overdue"`
-	Held    int64     `json:"held"` // due tasks that wait for their key
 	Running int64     `json:"running"`
-	Dead    int64     `json:"dead"`
-	Done    int64     `json:"done"` // finished tasks that are kept
+	Waiting int64     `json:"waiting"` // their due time has come
+	Overdue int64     `json:"overdue"` // of those, the tasks that have waited for a worker for longer than [OverdueAfter]
+	Held    int64     `json:"held"`    // of those, the tasks that wait for their key
+	// Later are due later: retrying or planned. Only the record of each task tells which, so they are counted together.
+	Later int64 `json:"later"`
+	Dead  int64 `json:"dead"`
+	Done  int64 `json:"done"` // finished tasks that are kept
 
 	// Finished, Retried and Died are totals since the namespace was made.
 	Finished int64 `json:"finished"`
@@ -82,13 +84,14 @@ type Counts struct {
 	Lanes     []Lane `json:"lanes"`
 }
 
-// Lane counts the due tasks of one queue, type and priority, without those that are held.
+// Lane counts the tasks of one queue, type and priority, as [Counts] does, without those that are held.
 type Lane struct {
 	Queue    string    `json:"queue"`
 	Type     string    `json:"type"`
 	Priority string    `json:"priority"`
-	Due      int64     `json:"due"`
+	Waiting  int64     `json:"waiting"`
 	Overdue  int64     `json:"overdue"`
+	Later    int64     `json:"later"`
 	Head     time.Time `json:"head,omitzero"` // the earliest due time
 }
 
@@ -130,12 +133,12 @@ func (a *activity) Counts(ctx context.Context) (Counts, error) {
 		return Counts{}, err
 	}
 	out := Counts{
-		Now: n.Now, Due: n.Due, Overdue: n.Overdue, Held: n.Held, Running: n.Running, Dead: n.Dead, Done: n.Done,
+		Now: n.Now, Running: n.Running, Waiting: n.Overdue + n.Held, Overdue: n.Late, Held: n.Held, Later: n.Due - n.Overdue, Dead: n.Dead, Done: n.Done,
 		Finished: n.Finished, Retried: n.Retried, Died: n.Died, Schedules: n.Schedules, Lanes: make([]Lane, len(n.Lanes)),
 	}
 	for i, l := range n.Lanes {
 		out.Lanes[i] = Lane{
-			Queue: l.Lane.Queue, Type: l.Lane.Type, Priority: l.Lane.Priority.String(), Due: l.Due, Overdue: l.Overdue, Head: l.Head,
+			Queue: l.Lane.Queue, Type: l.Lane.Type, Priority: l.Lane.Priority.String(), Waiting: l.Overdue, Overdue: l.Late, Later: l.Due - l.Overdue, Head: l.Head,
 		}
 	}
 	return out, nil

@@ -21,9 +21,9 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 	a, ctx := d.Admin(), admin.By(t.Context(), "ann@host")
 	run(t, d)
 	enqueue(t, a, "bad", "dead")
-	await(t, a, "dead", task.Dead)
+	await(t, a, "dead", admin.TaskDead)
 	enqueue(t, a, "long", "running")
-	await(t, a, "running", task.Running)
+	await(t, a, "running", admin.TaskRunning)
 	s := producer.Schedule{Name: "s", Rule: schedule.Every(time.Hour), Task: "other", Payload: []byte(`{"a":1}`)}
 	var first admin.Schedule
 	do := func(what string, call func() error) {

@@ -42,7 +42,7 @@ func TestAudit_saysWhatIsNotWell(t *testing.T) {
 		a, ctx := of(d), t.Context()
 		run(t, d)
 		enqueue(t, a, "turns", "first", task.Keep(time.Minute))
-		await(t, a, "first", task.Done) // an instance works, so that no slot is missed
+		await(t, a, "first", admin.TaskDone) // an instance works, so that no slot is missed
 		_, err = a.Schedules.Apply(ctx, producer.Schedule{Name: "s", Rule: schedule.Rule{Every: 100 * time.Millisecond, Overlap: schedule.OverlapAllow}, Task: "turns", MaxAttempts: 1})
 		must(t, err)
 		var r audit.Report

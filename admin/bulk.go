@@ -18,7 +18,7 @@ type Action string
 
 // The actions, and the states that they apply to.
 const (
-	CancelTasks Action = "cancel" // running, due
+	CancelTasks Action = "cancel" // running, waiting, retrying or planned
 	RetryTasks  Action = "retry"  // dead; a task of a slot gets what its schedule says now
 	RetryAsWas  Action = "retry_as_it_was"
 	DeleteTasks Action = "delete" // dead or done, as the filter says; by default dead
@@ -56,18 +56,17 @@ func (r *BulkResult) Add(page BulkResult) {
 	r.DryRun, r.Next = page.DryRun, page.Next
 }
 
-// states returns the states that the action applies to, of those that the filter asks for.
-func (b *Bulk) states() ([]task.State, error) {
-	may, byDefault := []task.State(nil), []task.State(nil)
+// shelves returns where the tasks lie that the action applies to and the filter asks for.
+func (b *Bulk) shelves() ([]shelf, error) {
+	var may []TaskState
+	var byDefault []shelf
 	switch b.Action {
 	case CancelTasks:
-		may = []task.State{task.Running, task.Due}
-		byDefault = may
+		may, byDefault = []TaskState{TaskRunning, TaskWaiting, TaskRetrying, TaskPlanned}, []shelf{shelfOf(TaskRunning), due}
 	case RetryTasks, RetryAsWas:
-		may = []task.State{task.Dead}
-		byDefault = may
+		may, byDefault = []TaskState{TaskDead}, []shelf{shelfOf(TaskDead)}
 	case DeleteTasks:
-		may, byDefault = []task.State{task.Dead, task.Done}, []task.State{task.Dead}
+		may, byDefault = []TaskState{TaskDead, TaskDone}, []shelf{shelfOf(TaskDead)}
 	default:
 		return nil, &task.FieldError{Field: "action", Value: string(b.Action), Reason: "unknown", Hint: "use cancel, retry, retry_as_it_was or delete"}
 	}
@@ -77,24 +76,26 @@ func (b *Bulk) states() ([]task.State, error) {
 	if b.Filter.State == "" {
 		return byDefault, nil
 	}
-	for _, s := range may {
-		if s == b.Filter.State {
-			return []task.State{s}, nil
-		}
+	if slices.Contains(may, b.Filter.State) {
+		return []shelf{shelfOf(b.Filter.State)}, nil
 	}
 	return nil, &task.FieldError{Field: "filter.state", Value: string(b.Filter.State), Reason: "the action " + string(b.Action) + " does not apply to it"}
 }
 
 func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	out := BulkResult{DryRun: b.DryRun}
-	states, err := b.states()
+	from, err := b.shelves()
+	if err != nil {
+		return out, err
+	}
+	now, err := t.q.Now(ctx)
 	if err != nil {
 		return out, err
 	}
 	place := placeOf(b.After)
 	o := TaskQuery{TaskFilter: b.Filter, Limit: queue.MaxBatch, After: place.after}
 	left := queue.MaxBatch
-	out.Next, err = t.walk(ctx, o, states, func(p *queue.Page) (int, error) {
+	out.Next, err = t.walk(ctx, o, now, from, func(p *queue.Page) (int, error) {
 		left -= len(p.Tasks)
 		var readable []*task.Task
 		for i := range p.Tasks {
@@ -116,8 +117,8 @@ func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if out.Changed > 0 {
 		err = errors.Join(err, t.tell(ctx, &b, &out))
 	}
-	if err == nil && b.Action == CancelTasks && !b.DryRun && slices.Contains(states, task.Due) {
-		out.Next = place.next(&out)
+	if err == nil && b.Action == CancelTasks && !b.DryRun && from[len(from)-1].place == task.Due {
+		out.Next = place.next(&out, from[len(from)-1])
 	}
 	return out, err
 }
@@ -134,10 +135,10 @@ func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
 		"by", queue.Actor(ctx))
 }
 
-// place is where a bulk goes on. A cancel goes over the due tasks again until nothing changes: to cancel a task lets the next
+// place is where a bulk goes on. A cancel goes over the tasks in the lanes again until nothing changes: to cancel a task lets the next
 // one of its key move up into a lane, which may lie behind.
 type place struct {
-	pass    int  // how often it has gone over the due tasks before, at most 9
+	pass    int  // how often it has gone over them before, at most 9
 	changed bool // whether this pass has cancelled a task so far
 	after   string
 }
@@ -150,7 +151,7 @@ func placeOf(cursor string) place {
 }
 
 // next returns the cursor behind a page. A later pass meets what an earlier one left alone, so it counts only what it changes.
-func (p place) next(page *BulkResult) string {
+func (p place) next(page *BulkResult, again shelf) string {
 	if p.pass > 0 {
 		page.Matched, page.Unreadable = page.Changed, 0
 	}
@@ -159,13 +160,22 @@ func (p place) next(page *BulkResult) string {
 		if !p.changed || p.pass == 9 { // others may add tasks without end
 			return ""
 		}
-		p.pass, p.changed, p.after = p.pass+1, false, string(task.Due)+"."
+		p.pass, p.changed, p.after = p.pass+1, false, again.name+"."
 	}
 	mark := byte('-')
 	if p.changed {
 		mark = '+'
 	}
 	return string([]byte{byte('0' + p.pass), mark}) + p.after
+}
+
+// cancel cancels one of many tasks.
+func (t *tasks) cancel(ctx context.Context, id string) error {
+	was, err := t.q.Cancel(ctx, id, byHand, false)
+	if err == nil && was != task.Due && was != task.Running {
+		return &StateError{ID: id, State: TaskState(was)}
+	}
+	return err
 }
 
 // act does the action to each task, and returns how many it changed. A task that has gone by then, or has another state, is
@@ -177,7 +187,7 @@ func (t *tasks) act(ctx context.Context, a Action, list []*task.Task) (n int, er
 	}
 	for _, x := range list {
 		if a == CancelTasks {
-			_, err = t.Cancel(ctx, x.ID)
+			err = t.cancel(ctx, x.ID)
 		} else {
 			err = t.q.Forget(ctx, x.ID, byHand)
 		}

@@ -88,7 +88,7 @@ type bulks struct {
 
 func (b *bulks) Begin(ctx context.Context, s BulkSpec) (BulkTask, error) {
 	of := Bulk{Action: s.Action, Filter: s.Filter}
-	if _, err := of.states(); err != nil {
+	if _, err := of.shelves(); err != nil {
 		return BulkTask{}, err
 	}
 	if s.About < 0 {

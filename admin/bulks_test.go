@@ -97,14 +97,14 @@ func TestBulks_doWhatTheFilterSays(t *testing.T) {
 			_, _, err = q.Enqueue(ctx, []*task.Task{{ID: "onbeat.notify:x", Type: "onbeat.notify"}}, true)
 			must(t, err)
 			run(t, d)
-			await(t, a, "runs", task.Running)
+			await(t, a, "runs", admin.TaskRunning)
 			begun, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.CancelTasks, Filter: admin.TaskFilter{Queue: "default"}, About: 21})
 			must(t, err)
 			b := awaitBulk(t, a, begun.ID, in(admin.BulkDone))
 			if b.Matched != 21 || b.Changed != 21 || b.Unreadable != 0 || b.About != 21 || b.Filter.Queue != "default" || b.Action != admin.CancelTasks {
 				t.Errorf("%+v", b)
 			}
-			await(t, a, "onbeat.notify:x", task.Due)
+			await(t, a, "onbeat.notify:x", admin.TaskWaiting)
 			list, err := a.Bulks.List(ctx)
 			if err != nil || len(list.Items) != 1 || list.Items[0] != b {
 				t.Errorf("%+v, %v, want %+v", list, err, b)
@@ -124,7 +124,7 @@ func TestBulks_refuseWhatTheyCannotDo(t *testing.T) {
 		d := dispatcher(t, testredis.Client(t))
 		a, ctx := of(d), t.Context()
 		for _, s := range []admin.BulkSpec{
-			{}, {Action: "forget"}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: task.Due}}, {Action: admin.RetryTasks, About: -1},
+			{}, {Action: "forget"}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: admin.TaskWaiting}}, {Action: admin.RetryTasks, About: -1},
 			{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: task.BulkType}},
 		} {
 			if _, err := a.Bulks.Begin(ctx, s); !errors.Is(err, task.ErrInvalid) {
@@ -181,7 +181,7 @@ func TestBulks_goOnWhenTheirInstanceLeaves(t *testing.T) {
 	if done.Changed < lost.Changed || done.Changed < n-queue.MaxBatch || !done.AtLeast { // the page during which it was lost is not in the sum
 		t.Errorf("%+v after %+v", done, lost)
 	}
-	if counts, err := a.Activity.Counts(t.Context()); err != nil || counts.Due != 0 {
+	if counts, err := a.Activity.Counts(t.Context()); err != nil || counts.Waiting+counts.Later != 0 {
 		t.Errorf("%+v, %v", counts, err)
 	}
 }
@@ -200,7 +200,7 @@ func TestBulks_stopAndGoOn(t *testing.T) {
 		t.Fatalf("%+v, %v", stopped, err)
 	}
 	testredis.Eventually(t, patience, func() bool {
-		running, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Running}})
+		running, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskRunning}})
 		return err == nil && len(running.Items) == 0
 	}, "its task has ended")
 	if b, err := a.Bulks.Get(ctx, begun.ID); err != nil || b.State != admin.BulkStopped || b.Changed == n {
@@ -210,7 +210,7 @@ func TestBulks_stopAndGoOn(t *testing.T) {
 	if b := awaitBulk(t, a, begun.ID, in(admin.BulkDone)); b.Changed != n || b.StoppedBy != "" {
 		t.Errorf("%+v", b)
 	}
-	again, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Done}})
+	again, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: admin.TaskDone}})
 	must(t, err)
 	b := awaitBulk(t, a, again.ID, in(admin.BulkDone))
 	if b.Matched != 0 {
@@ -227,7 +227,7 @@ func TestBulks_failAndGoOn(t *testing.T) {
 	a, ctx := d.Admin(), t.Context()
 	fence := int64(0)
 	worker := func(id string) func() admin.BulkTask { // what an instance does with its task
-		due, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due, Type: task.BulkType}})
+		due, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskWaiting, Type: task.BulkType}})
 		must(t, err)
 		slices.Reverse(due.Items) // that of the newest turn: no instance settles those before
 		i := slices.IndexFunc(due.Items, func(x admin.Task) bool { return strings.HasPrefix(x.ID, task.BulkType+":"+id+":") })

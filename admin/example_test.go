@@ -31,14 +31,14 @@ func Example() {
 	if _, err := a.Tasks.Enqueue(ctx, []*task.Task{task.New("invoice.send", nil, task.ID("inv-42"), task.In(time.Hour))}); err != nil {
 		panic(err)
 	}
-	due, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due}})
+	planned, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskPlanned}})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(due.Items[0].ID, due.Items[0].Type)
+	fmt.Println(planned.Items[0].ID, planned.Items[0].Type)
 	was, err := a.Tasks.Cancel(ctx, "inv-42")
 	fmt.Println(was, err)
 	// Output:
 	// inv-42 invoice.send
-	// due <nil>
+	// planned <nil>
 }

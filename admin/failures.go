@@ -61,7 +61,7 @@ func (t *tasks) failures(ctx context.Context, o FailureQuery, pages int) (List[F
 	q.State = ""
 	for range pages {
 		var err error
-		if q.After, err = t.walk(ctx, q, []task.State{task.Dead}, collect); err != nil {
+		if q.After, err = t.walk(ctx, q, time.Time{}, []shelf{shelfOf(TaskDead)}, collect); err != nil {
 			return ListOf[FailureGroup](nil, ""), err
 		}
 		if q.After == "" {

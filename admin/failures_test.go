@@ -37,7 +37,7 @@ func TestTasks_groupsTheDeadByWhatTheyDiedOf(t *testing.T) {
 			add := func(typ, id, text string) {
 				_, err := a.Tasks.Enqueue(ctx, []*task.Task{task.New(typ, text, task.ID(id))})
 				must(t, err)
-				await(t, a, id, task.Dead)
+				await(t, a, id, admin.TaskDead)
 			}
 			for i := range 3 {
 				add("mail", fmt.Sprintf("m%d", i), fmt.Sprintf("no order %d", 10_000+i))
@@ -75,7 +75,7 @@ func TestTasks_groupsTheDeadByWhatTheyDiedOf(t *testing.T) {
 			if done, err := a.Tasks.Bulk(ctx, b); err != nil || done.Matched != 3 || done.Changed != 3 {
 				t.Errorf("%+v, %v", done, err)
 			}
-			left, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Dead}})
+			left, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskDead}})
 			if err != nil || len(left.Items) != 2 {
 				t.Errorf("%d are left, %v", len(left.Items), err)
 			}

@@ -6,11 +6,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/producer"
-	"github.com/onbeat/onbeat/task"
 )
-
-// Gone is the state of a task that Redis no longer has, and whose runs the archive knows. No filter takes it.
-const Gone task.State = "gone"
 
 // archiveTime is how long a task waits for what the archive knows of it, where Redis has the task itself.
 const archiveTime = 2 * time.Second
@@ -38,7 +34,7 @@ func (t *tasks) forgotten(ctx context.Context, id string, unknown error) (Task, 
 	}
 	last := &notes[len(notes)-1]
 	return Task{
-		ID: id, Type: last.Type, State: Gone, Queue: last.Queue, Due: last.Due, At: last.At, Schedule: last.Maker, Slot: last.Slot,
+		ID: id, Type: last.Type, State: TaskGone, Queue: last.Queue, Due: last.Due, At: last.At, Schedule: last.Maker, Slot: last.Slot,
 		Attempts: last.Attempt, Runs: runsOf(notes),
 	}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/task"
 )
 
 // A dead slot is retried because its schedule was mended: so it gets what the schedule says now.
@@ -29,7 +28,7 @@ func TestTasks_retryOfASlot(t *testing.T) {
 		go func() { ended <- d.Run(running) }()
 		var dead admin.List[admin.Task]
 		testredis.Eventually(t, patience, func() bool {
-			dead, _ = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Dead, Schedule: "s"}})
+			dead, _ = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskDead, Schedule: "s"}})
 			return len(dead.Items) == 4
 		}, "its slots are dead")
 		stop()
@@ -41,7 +40,7 @@ func TestTasks_retryOfASlot(t *testing.T) {
 			was := dead.Items[i]
 			got, err := a.Tasks.Retry(ctx, was.ID, asItWas)
 			is, err2 := a.Tasks.Get(ctx, was.ID)
-			if errors.Join(err, err2) != nil || got != result || string(is.Payload) != payload || is.State != task.Due || !is.Slot.Equal(was.Slot) || is.Attempts != 0 || len(is.Failures) != 1 {
+			if errors.Join(err, err2) != nil || got != result || string(is.Payload) != payload || is.State != admin.TaskWaiting || !is.Slot.Equal(was.Slot) || is.Attempts != 0 || len(is.Failures) != 1 {
 				t.Errorf("%q, %v: %+v", got, err, is)
 			}
 			if anew := result == admin.DueAnew; anew != (is.Type == "mended") || anew != (is.Timeout == "2m") {
@@ -58,7 +57,7 @@ func TestTasks_retryOfASlot(t *testing.T) {
 		}
 		n, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.RetryTasks, Filter: admin.TaskFilter{Schedule: "s"}})
 		is, err2 := a.Tasks.Get(ctx, dead.Items[3].ID)
-		if errors.Join(err, err2) != nil || n.Changed != 1 || string(is.Payload) != `{"n":2}` || is.State != task.Due {
+		if errors.Join(err, err2) != nil || n.Changed != 1 || string(is.Payload) != `{"n":2}` || is.State != admin.TaskWaiting {
 			t.Errorf("in bulk: %+v, %v: %+v", n, err, is)
 		}
 	})

@@ -121,7 +121,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 		}
 		id, err := a.Schedules.Trigger(ctx, "s", nil)
 		must(t, err)
-		await(t, a, id, task.Dead)
+		await(t, a, id, admin.TaskDead)
 		span := producer.Backfilling{From: time.Now().Add(-3 * time.Hour), To: time.Now().Add(-time.Minute), DryRun: true}
 		if b, err := a.Schedules.Backfill(ctx, "s", span); err != nil || b.Slots < 2 || b.Added != b.Slots || !b.DryRun {
 			t.Errorf("a dry run: %+v, %v", b, err)

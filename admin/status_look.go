@@ -162,7 +162,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 				continue
 			}
 			text := fmt.Sprintf("%s in the queue %s: %s", wording.Count(l.Overdue, "task waits", "tasks wait"), l.Lane.Queue, v.list.Unhandled(l.Lane.Queue, name))
-			v.add(Trouble{Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state due --type " + name})
+			v.add(Trouble{Kind: string(Unhandled), Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state waiting --type " + name})
 			continue
 		}
 		if own := strings.HasPrefix(name, task.Own); !own && (oldest.IsZero() || l.Head.Before(oldest)) {
@@ -173,7 +173,7 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 			if limited[name] {
 				text += "; the type has a limit, and some run"
 			}
-			v.add(Trouble{Warning: limited[name], Kind: Waiting, Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state due --type " + name})
+			v.add(Trouble{Warning: limited[name], Kind: Waiting, Name: name, Since: l.Head, Text: text, Show: "onbeat tasks list --state waiting --type " + name})
 		}
 		for k := range may {
 			if may[k].Running == 0 && late > idleFor && !limited[name] && v.list.PausedUntil.IsZero() && v.list.handledBy(&may[k], l.Lane.Queue, name) {

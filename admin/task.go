@@ -14,11 +14,12 @@ import (
 
 // Task is a task and its state when it was read. The task may have moved since.
 type Task struct {
-	ID    string     `json:"id"`
-	Type  string     `json:"type"`
-	State task.State `json:"state"`
-	// Held is set for a due task that waits for its key.
+	ID    string    `json:"id"`
+	Type  string    `json:"type"`
+	State TaskState `json:"state"`
+	// Held is set for a waiting task that waits for its key, Overdue for one that waits for a worker, for longer than [OverdueAfter].
 	Held     bool      `json:"held,omitempty"`
+	Overdue  bool      `json:"overdue,omitempty"`
 	Queue    string    `json:"queue"`
 	Priority string    `json:"priority"`
 	Due      time.Time `json:"due,omitzero"`
@@ -53,14 +54,14 @@ type Task struct {
 
 // taskOf opens the payload with the keys. The secret paths of a type are those of this process too: a task that came before they
 // were set has none.
-func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
+func taskOf(f *queue.Found, now time.Time, p *producer.Producer, keys *seal.Keys) Task {
 	t := f.Task
 	if f.Unreadable != nil {
-		return Task{ID: t.ID, State: f.State, At: f.At, Unreadable: f.Unreadable.Error()}
+		return Task{ID: t.ID, State: stateOf(f, now), At: f.At, Unreadable: f.Unreadable.Error()}
 	}
 	closed := keys.OpenTask(t)
 	out := Task{
-		ID: t.ID, Type: t.Type, State: f.State, Held: f.Held, Queue: t.QueueName(), Priority: t.Priority.String(),
+		ID: t.ID, Type: t.Type, State: stateOf(f, now), Held: f.Held, Overdue: isOverdue(f, now), Queue: t.QueueName(), Priority: t.Priority.String(),
 		Due: t.Due, At: f.At, Schedule: t.Schedule, Slot: t.Slot, Attempts: t.Attempts, Attempt: t.Attempt,
 		MaxAttempts: t.AttemptsAllowed(), Instance: t.Instance, Fence: t.Fence, Key: t.Key, Created: t.Created,
 		Timeout: schedule.FormatDuration(t.RunTimeout()), Failures: t.Failures,
@@ -80,8 +81,8 @@ func taskOf(f *queue.Found, p *producer.Producer, keys *seal.Keys) Task {
 // StateError reports that a task is in a state in which the call can do nothing.
 type StateError struct {
 	ID    string
-	State task.State // the state that the task is in
-	Want  task.State // the state that the call needs; "": one that has not ended
+	State TaskState // the state that the task is in
+	Want  TaskState // the state that the call needs; "": one that has not ended
 }
 
 // Error says which state the task is in.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
@@ -17,31 +18,32 @@ type Tasks interface {
 	// Enqueue adds tasks, in one batch, and returns what became of each; see [Enqueued]. The error says how far the batch came; see [producer.Producer.EnqueueAll].
 	Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error)
 	// Get finds a task in any state, with the runs that the archive knows of it, if there is one; also a task that only the
-	// archive knows any more: its state is [Gone]. The error matches [task.ErrNotFound] if there is none.
+	// archive knows any more: its state is [TaskGone]. The error matches [task.ErrNotFound] if there is none.
 	Get(ctx context.Context, id string) (Task, error)
 	// List reads a page of tasks. A page may be short, even empty, and still have a Next.
 	List(ctx context.Context, o TaskQuery) (List[Task], error)
 	// Failures groups a page of the dead tasks that a filter matches by what they died of; see [FailureGroup].
 	Failures(ctx context.Context, o FailureQuery) (List[FailureGroup], error)
-	// Cancel removes a due task, or asks the instance that runs it to stop. It returns the state in which it found the task.
+	// Cancel removes a task that has not begun or comes again, or asks the instance that runs it to stop. It returns the state in which it
+	// found the task.
 	// It returns a [*StateError] for a task that has ended.
-	Cancel(ctx context.Context, id string) (task.State, error)
+	Cancel(ctx context.Context, id string) (TaskState, error)
 	// Retry makes a dead task due again, and says as what: see [DueAgain]. A task of a slot gets what its schedule says now, unless
 	// asItWas is set; see [producer.Schedules.Revive]. Retry returns a [*StateError] for a task in another state.
 	Retry(ctx context.Context, id string, asItWas bool) (string, error)
 	// Delete is Cancel that also forgets a task that has ended.
-	Delete(ctx context.Context, id string) (task.State, error)
+	Delete(ctx context.Context, id string) (TaskState, error)
 	// Bulk does one thing to a page of the tasks that a filter matches; see [Bulk].
 	Bulk(ctx context.Context, b Bulk) (BulkResult, error)
 }
 
 // TaskFilter says which tasks are meant. An empty field means any.
 type TaskFilter struct {
-	State    task.State `json:"state,omitempty"`
-	Queue    string     `json:"queue,omitempty"`
-	Type     string     `json:"type,omitempty"`
-	Schedule string     `json:"schedule,omitempty"`
-	Key      string     `json:"key,omitempty"`
+	State    TaskState `json:"state,omitempty"`
+	Queue    string    `json:"queue,omitempty"`
+	Type     string    `json:"type,omitempty"`
+	Schedule string    `json:"schedule,omitempty"`
+	Key      string    `json:"key,omitempty"`
 	// Error means tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text.
 	Error string `json:"error,omitempty"`
 }
@@ -57,9 +59,6 @@ type TaskQuery struct {
 
 // byHand is the reason given for what a person cancels.
 const byHand = "cancelled by hand"
-
-// listed are the states in the order in which tasks of any state are listed.
-var listed = []task.State{task.Running, task.Due, task.Dead, task.Done}
 
 // tasks are the tasks of a namespace on Redis.
 type tasks struct {
@@ -94,7 +93,11 @@ func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
 	case err != nil:
 		return Task{}, err
 	}
-	out := taskOf(&f, t.p, t.q.Seal())
+	now, err := t.q.Now(ctx)
+	if err != nil {
+		return Task{}, err
+	}
+	out := taskOf(&f, now, t.p, t.q.Seal())
 	t.remember(ctx, &out)
 	return out, nil
 }
@@ -105,34 +108,38 @@ func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
 		o.Limit = 100
 	}
 	o.Limit = min(o.Limit, 1000)
-	var err error
-	page.Next, err = t.walk(ctx, o, listed, func(p *queue.Page) (int, error) {
+	now, err := t.q.Now(ctx)
+	if err != nil {
+		return page, err
+	}
+	page.Next, err = t.walk(ctx, o, now, listed, func(p *queue.Page) (int, error) {
 		for i := range p.Tasks {
-			page.Items = append(page.Items, taskOf(&p.Tasks[i], t.p, t.q.Seal()))
+			page.Items = append(page.Items, taskOf(&p.Tasks[i], now, t.p, t.q.Seal()))
 		}
 		return o.Limit - len(page.Items), nil
 	})
 	return page, err
 }
 
-// walk reads tasks, one state after the other, until fn wants no more: fn returns how many it still wants. A page that has a
+// walk reads tasks as of now, one shelf after the other, until fn wants no more: fn returns how many it still wants. A page that has a
 // next one ends the walk too, even if it is short, because queue.List found it costly to look further. walk returns where to
 // go on.
-func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn func(*queue.Page) (int, error)) (next string, err error) {
+func (t *tasks) walk(ctx context.Context, o TaskQuery, now time.Time, from []shelf, fn func(*queue.Page) (int, error)) (next string, err error) {
 	if o.State != "" {
-		if _, err := task.ParseState(string(o.State)); err != nil {
+		if _, err := ParseTaskState(string(o.State)); err != nil {
 			return "", err
 		}
-		states = []task.State{o.State}
+		from = []shelf{shelfOf(o.State)}
 	}
-	at, after, err := startOf(states, o.After)
+	at, after, err := startOf(from, o.After)
 	if err != nil {
 		return "", err
 	}
 	left, had := o.Limit, 0
-	for ; at < len(states); at++ {
-		p, err := t.q.List(ctx, states[at], queue.ListOptions{
+	for ; at < len(from); at++ {
+		p, err := t.q.List(ctx, from[at].place, queue.ListOptions{
 			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Error: o.Error, Limit: left, After: after, Had: had,
+			Part: from[at].part, Now: now,
 		})
 		if err != nil {
 			return "", err
@@ -141,40 +148,57 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, states []task.State, fn f
 			return "", err
 		}
 		if p.Next != "" {
-			return string(states[at]) + "." + p.Next, nil
+			return from[at].name + "." + p.Next, nil
 		}
 		had += p.Bytes
-		if after = ""; (left <= 0 || had >= queue.PageBytes) && at+1 < len(states) {
-			return string(states[at+1]) + ".", nil
+		if after = ""; (left <= 0 || had >= queue.PageBytes) && at+1 < len(from) {
+			return from[at+1].name + ".", nil
 		}
 	}
 	return "", nil
 }
 
-// startOf reads a cursor: the state whose tasks come next, and the place among them.
-func startOf(states []task.State, cursor string) (at int, after string, err error) {
+// startOf reads a cursor: the shelf whose tasks come next, and the place among them.
+func startOf(from []shelf, cursor string) (at int, after string, err error) {
 	if cursor == "" {
 		return 0, "", nil
 	}
 	name, after, ok := strings.Cut(cursor, ".")
-	for i, s := range states {
-		if ok && name == string(s) {
+	for i := range from {
+		if ok && name == from[i].name {
 			return i, after, nil
 		}
 	}
 	return 0, "", &task.FieldError{Field: "after", Value: cursor, Reason: "not a cursor of this list", Hint: "pass the next of the previous page, with the same filters"}
 }
 
-func (t *tasks) Cancel(ctx context.Context, id string) (task.State, error) {
-	was, err := t.q.Cancel(ctx, id, byHand, false)
-	if err == nil && was != task.Due && was != task.Running {
+func (t *tasks) Cancel(ctx context.Context, id string) (TaskState, error) {
+	return t.end(ctx, id, false)
+}
+
+func (t *tasks) Delete(ctx context.Context, id string) (TaskState, error) {
+	return t.end(ctx, id, true)
+}
+
+// end cancels a task. With forget it also removes a task that has ended. A task that moves meanwhile, and is due by then, has been waiting.
+func (t *tasks) end(ctx context.Context, id string, forget bool) (TaskState, error) {
+	seen, unread := t.q.Task(ctx, id) // a record that cannot be read may still be removed
+	now, err := t.q.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	place, err := t.q.Cancel(ctx, id, byHand, forget)
+	was := TaskState(place)
+	if place == task.Due {
+		was = TaskWaiting
+		if unread == nil && seen.State == task.Due {
+			was = stateOf(&seen, now)
+		}
+	}
+	if err == nil && !forget && (place == task.Dead || place == task.Done) {
 		err = &StateError{ID: id, State: was}
 	}
 	return was, err
-}
-
-func (t *tasks) Delete(ctx context.Context, id string) (task.State, error) {
-	return t.q.Cancel(ctx, id, byHand, true)
 }
 
 // The results of [Tasks.Retry].
@@ -201,7 +225,11 @@ func (t *tasks) Retry(ctx context.Context, id string, asItWas bool) (string, err
 	case err != nil:
 		return "", err
 	case n == 0:
-		return "", &StateError{ID: id, State: found.State, Want: task.Dead}
+		now, err := t.q.Now(ctx)
+		if err != nil {
+			return "", err
+		}
+		return "", &StateError{ID: id, State: stateOf(&found, now), Want: TaskDead}
 	case len(anew) > 0:
 		return DueAnew, nil
 	case found.Task.Schedule == "" || found.Task.Slot.IsZero():

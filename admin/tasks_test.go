@@ -68,7 +68,7 @@ func enqueue(t *testing.T, a *admin.Admin, typ, id string, opts ...task.Option) 
 }
 
 // await waits until a task is in a state.
-func await(t *testing.T, a *admin.Admin, id string, state task.State) {
+func await(t *testing.T, a *admin.Admin, id string, state admin.TaskState) {
 	t.Helper()
 	testredis.Eventually(t, patience, func() bool {
 		found, err := a.Tasks.Get(t.Context(), id)
@@ -85,9 +85,10 @@ func TestTasks_changeByState(t *testing.T) {
 			run(t, d)
 			enqueue(t, a, "bad", "dead")
 			enqueue(t, a, "long", "running")
-			enqueue(t, a, "other", "due")
-			await(t, a, "dead", task.Dead)
-			await(t, a, "running", task.Running)
+			enqueue(t, a, "other", "waiting")
+			enqueue(t, a, "other", "planned", task.In(time.Hour))
+			await(t, a, "dead", admin.TaskDead)
+			await(t, a, "running", admin.TaskRunning)
 
 			found, err := a.Tasks.Get(ctx, "dead")
 			must(t, err)
@@ -95,21 +96,21 @@ func TestTasks_changeByState(t *testing.T) {
 				t.Errorf("%+v", found)
 			}
 			var state *admin.StateError
-			if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != task.Dead || was != task.Dead {
+			if was, err := a.Tasks.Cancel(ctx, "dead"); !errors.As(err, &state) || state.State != admin.TaskDead || was != admin.TaskDead {
 				t.Errorf("cancel of a dead one: %s, %v", was, err)
 			}
-			if _, err := a.Tasks.Retry(ctx, "due", false); !errors.As(err, &state) || state.State != task.Due || err.Error() != `task "due" is due, not dead` {
-				t.Errorf("retry of a due one: %v", err)
+			if _, err := a.Tasks.Retry(ctx, "planned", false); !errors.As(err, &state) || state.State != admin.TaskPlanned || err.Error() != `task "planned" is planned, not dead` {
+				t.Errorf("retry of a planned one: %v", err)
 			}
 			must(t, second(a.Tasks.Retry(ctx, "dead", false)))
 			testredis.Eventually(t, patience, func() bool {
 				f, err := a.Tasks.Get(ctx, "dead")
-				return err == nil && f.State == task.Dead && len(f.Failures) == 2
+				return err == nil && f.State == admin.TaskDead && len(f.Failures) == 2
 			}, "it ran again")
-			if was, err := a.Tasks.Cancel(ctx, "running"); err != nil || was != task.Running {
+			if was, err := a.Tasks.Cancel(ctx, "running"); err != nil || was != admin.TaskRunning {
 				t.Errorf("%s, %v", was, err)
 			}
-			for id, want := range map[string]task.State{"due": task.Due, "dead": task.Dead} {
+			for id, want := range map[string]admin.TaskState{"waiting": admin.TaskWaiting, "planned": admin.TaskPlanned, "dead": admin.TaskDead} {
 				if was, err := a.Tasks.Delete(ctx, id); err != nil || was != want {
 					t.Errorf("delete %s: %s, %v", id, was, err)
 				}
@@ -125,6 +126,56 @@ func TestTasks_changeByState(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
+		})
+	})
+}
+
+// Each task has one state: the list of that state has it, and no other list; the counts agree.
+func TestTasks_haveOneStateEach(t *testing.T) {
+	t.Parallel()
+	ways(t, func(t *testing.T, of way) {
+		testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+			d := dispatcher(t, rdb)
+			a, ctx := of(d), t.Context()
+			must(t, d.Handle("flaky", handlers.Func(func(context.Context, *task.Task) error { return handlers.RetryAfter(errors.New("not now"), time.Hour) })))
+			must(t, d.Handle("good", handlers.Func(func(context.Context, *task.Task) error { return nil })))
+			run(t, d)
+			want := map[admin.TaskState]string{
+				admin.TaskRunning: "long", admin.TaskWaiting: "late", admin.TaskRetrying: "fails", admin.TaskPlanned: "later", admin.TaskDead: "dies", admin.TaskDone: "kept",
+			}
+			enqueue(t, a, "long", "long")
+			enqueue(t, a, "other", "late", task.At(time.Now().Add(-time.Hour)))
+			enqueue(t, a, "flaky", "fails")
+			enqueue(t, a, "other", "later", task.In(time.Hour))
+			enqueue(t, a, "bad", "dies")
+			enqueue(t, a, "good", "kept", task.Keep(time.Hour))
+			for state, id := range want {
+				await(t, a, id, state)
+			}
+			for state, id := range want {
+				page, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: state}})
+				if err != nil || len(page.Items) != 1 || page.Items[0].ID != id || page.Items[0].State != state || page.Items[0].Overdue != (id == "late") {
+					t.Errorf("%s: %+v, %v", state, page, err)
+				}
+			}
+			page, err := a.Tasks.List(ctx, admin.TaskQuery{})
+			must(t, err)
+			for _, x := range page.Items {
+				if want[x.State] != x.ID {
+					t.Errorf("among all: %s is %s", x.ID, x.State)
+				}
+			}
+			if n, err := a.Activity.Counts(ctx); err != nil || len(page.Items) != len(want) || n.Running != 1 || n.Waiting != 1 || n.Overdue != 1 || n.Later != 2 || n.Dead != 1 || n.Done != 1 {
+				t.Errorf("%d tasks, %+v, %v", len(page.Items), n, err)
+			}
+			sum, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{State: admin.TaskRetrying}})
+			if err != nil || sum.Matched != 1 || sum.Changed != 1 {
+				t.Errorf("%+v, %v", sum, err)
+			}
+			if was, err := a.Tasks.Cancel(ctx, "later"); err != nil || was != admin.TaskPlanned {
+				t.Errorf("%s, %v", was, err)
+			}
+			await(t, a, "late", admin.TaskWaiting)
 		})
 	})
 }
@@ -168,7 +219,7 @@ func TestTasks_listGoesOnFromStateToState(t *testing.T) {
 			run(t, d)
 			testredis.Eventually(t, patience, func() bool {
 				n, err := a.Activity.Counts(ctx)
-				return err == nil && n.Dead == 7 && n.Running == 7 && n.Due == 7
+				return err == nil && n.Dead == 7 && n.Running == 7 && n.Waiting == 7
 			}, "seven of each state")
 			for _, limit := range []int{1, 3, 7, 14, 100} {
 				seen, pages := map[string]bool{}, 0
@@ -192,7 +243,7 @@ func TestTasks_listGoesOnFromStateToState(t *testing.T) {
 					t.Errorf("limit %d: %d of %d tasks on %d pages", limit, len(seen), len(want), pages)
 				}
 			}
-			for _, after := range []string{"x", "due", "nowhere.", "dead.%"} {
+			for _, after := range []string{"x", "due", "waiting.", "nowhere.", "dead.%"} {
 				if _, err := a.Tasks.List(ctx, admin.TaskQuery{After: after}); !errors.Is(err, task.ErrInvalid) {
 					t.Errorf("after %q: %v", after, err)
 				}
@@ -234,11 +285,11 @@ func TestTasks_bulkTakesAPageAtATime(t *testing.T) {
 			if sum, _ := all(admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: "a"}}); sum.Matched != (n+1)/2 || sum.Changed != sum.Matched {
 				t.Errorf("%+v", sum)
 			}
-			if c, err := a.Activity.Counts(ctx); err != nil || c.Due != n/2 {
+			if c, err := a.Activity.Counts(ctx); err != nil || c.Waiting != n/2 {
 				t.Errorf("%+v, %v", c, err)
 			}
 			for _, b := range []admin.Bulk{
-				{Action: "burn"}, {}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: task.Due}}, {Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: task.Running}},
+				{Action: "burn"}, {}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: admin.TaskWaiting}}, {Action: admin.DeleteTasks, Filter: admin.TaskFilter{State: admin.TaskRunning}},
 			} {
 				if _, err := a.Tasks.Bulk(ctx, b); !errors.Is(err, task.ErrInvalid) {
 					t.Errorf("%+v: %v", b, err)
@@ -299,8 +350,8 @@ func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 			}
 			c, err := a.Activity.Counts(ctx)
 			must(t, err)
-			if c.Due+c.Held != 0 || sum.Changed != n || sum.Matched != n {
-				t.Errorf("%d due and %d held are left of %d: %+v", c.Due, c.Held, n, sum)
+			if c.Waiting != 0 || sum.Changed != n || sum.Matched != n {
+				t.Errorf("%d wait, %d of them for their key, of %d: %+v", c.Waiting, c.Held, n, sum)
 			}
 		})
 	})
@@ -325,12 +376,12 @@ func TestTasks_bulkCancelOfRunningTasksEnds(t *testing.T) {
 			return err == nil && c.Running == 1
 		}, "it runs")
 		enqueue(t, a, "nobody", "due")
-		page, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{State: task.Running}})
+		page, err := a.Tasks.Bulk(ctx, admin.Bulk{Action: admin.CancelTasks, Filter: admin.TaskFilter{State: admin.TaskRunning}})
 		must(t, err)
 		if page.Matched != 1 || page.Changed != 1 || page.Next != "" {
 			t.Errorf("%+v", page)
 		}
-		if c, err := a.Activity.Counts(ctx); err != nil || c.Due != 1 {
+		if c, err := a.Activity.Counts(ctx); err != nil || c.Waiting != 1 {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})

@@ -48,7 +48,7 @@ func BenchmarkAPI(b *testing.B) {
 	defer s.Close()
 
 	for name, path := range map[string]string{
-		"first page": "/v1/tasks", "page of 1000": "/v1/tasks?limit=1000", "state due": "/v1/tasks?state=due", "state dead": "/v1/tasks?state=dead",
+		"first page": "/v1/tasks", "page of 1000": "/v1/tasks?limit=1000", "state waiting": "/v1/tasks?state=waiting", "state dead": "/v1/tasks?state=dead",
 		"queue": "/v1/tasks?queue=q3", "rare queue": "/v1/tasks?queue=rare", "type": "/v1/tasks?type=t3", "rare type": "/v1/tasks?type=rare",
 		"key": "/v1/tasks?key=k3", "rare key": "/v1/tasks?key=rare", "schedule": "/v1/tasks?schedule=nightly",
 		"task": "/v1/tasks/rare", "counts": "/v1/counts", "metrics": "/metrics",

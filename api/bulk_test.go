@@ -42,7 +42,7 @@ func TestBulk_needsTheRoleOfWhatItDoes(t *testing.T) {
 		{operator, `{"action":"retry_as_it_was","filter":{}}`, 202},
 		{operator, `{"action":"delete","filter":{}}`, 403},
 		{admins, `{"action":"delete"}`, 400},
-		{admins, `{"action":"delete","filter":{"state":"due"}}`, 400},
+		{admins, `{"action":"delete","filter":{"state":"planned"}}`, 400},
 		{admins, `{"action":"retry","filter":{"host":"x"}}`, 400},
 		{admins, `{"action":"retry","filter":{"type":"onbeat.bulk"}}`, 400},
 		{admins, `{"action":"retry","filter":{},"about":-1}`, 400},

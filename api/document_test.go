@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/onbeat/onbeat/admin"
 )
 
 func TestDocument_saysWhatEachOperationNeedsAndAnswers(t *testing.T) {
@@ -71,6 +74,34 @@ func TestDocument_refersToNothingThatIsMissing(t *testing.T) {
 			t.Errorf("nothing refers to the schema %s", name)
 		}
 	}
+}
+
+// The states that the document lists for a filter are those that a filter takes.
+func TestDocument_hasTheStatesOfTasks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.operations(func(method, path string, op *huma.Operation) {
+		if method != http.MethodGet || path != "/v1/tasks" {
+			return
+		}
+		for _, p := range op.Parameters {
+			if p.Name != "state" {
+				continue
+			}
+			var states []admin.TaskState
+			for _, v := range p.Schema.Enum {
+				x, err := admin.ParseTaskState(fmt.Sprint(v))
+				if states = append(states, x); err != nil {
+					t.Error(err)
+				}
+			}
+			if !slices.Equal(states, []admin.TaskState{admin.TaskRunning, admin.TaskWaiting, admin.TaskRetrying, admin.TaskPlanned, admin.TaskDead, admin.TaskDone}) {
+				t.Errorf("%v", states)
+			}
+			return
+		}
+		t.Error("no states")
+	})
 }
 
 // Each operation refuses who may less than it needs, and before it reads what is asked.

@@ -35,7 +35,7 @@ func TestIdempotency_isAnsweredOnce(t *testing.T) {
 	if code, _, _ := s.call(http.MethodPost, "/v1/tasks", body, key, strings.Repeat("x", 256)); code != 400 {
 		t.Errorf("with a long key: %d", code)
 	}
-	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":2`) {
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":2`) {
 		t.Errorf("not two tasks: %s", text)
 	}
 }
@@ -66,7 +66,7 @@ func TestIdempotency_findsTheTasksOfALostTry(t *testing.T) {
 	if code != 200 || !strings.Contains(again, `"id":"mine","added":false`) || strings.Count(again, `"added":true`) != 2 {
 		t.Errorf("%d %s\nfirst %s", code, again, first)
 	}
-	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":3`) {
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":3`) {
 		t.Errorf("not three tasks: %s", text)
 	}
 }
@@ -81,7 +81,7 @@ func TestIdempotency_anotherRequestIsNotTakenForTheFirst(t *testing.T) {
 	if code != 201 || other == first {
 		t.Errorf("%d %s\nfirst %s", code, other, first)
 	}
-	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":2`) {
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":2`) {
 		t.Errorf("not two tasks: %s", text)
 	}
 }
@@ -194,7 +194,7 @@ func TestIdempotency_forgetsARefusalThatPasses(t *testing.T) {
 			t.Errorf("sent again: %d %s", code, text)
 		}
 	}
-	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"due":4`) {
+	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":4`) {
 		t.Errorf("not four tasks: %s", text)
 	}
 }

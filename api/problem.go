@@ -26,9 +26,9 @@ type Problem struct {
 	// Errors are the fields that were refused.
 	Errors []FieldProblem `json:"errors,omitempty" doc:"The fields that are refused."`
 	// ID is that of the task that is in the way, State the state that it is in, and Want the one that the call needs.
-	ID    string     `json:"id,omitempty" doc:"The task that is in the way."`
-	State task.State `json:"state,omitempty" doc:"The state that the task is in."`
-	Want  task.State `json:"want,omitempty" doc:"The state that the call needs."`
+	ID    string          `json:"id,omitempty" doc:"The task that is in the way."`
+	State admin.TaskState `json:"state,omitempty" doc:"The state that the task is in."`
+	Want  admin.TaskState `json:"want,omitempty" doc:"The state that the call needs."`
 	// Taken says what the other task holds: "id" or "unique".
 	Taken string `json:"taken,omitempty" enum:"id,unique" doc:"What the other task holds."`
 

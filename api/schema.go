@@ -13,14 +13,13 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
-	"github.com/onbeat/onbeat/task"
 )
 
 // schemas says which types describe others that are not in JSON what they are in Go.
 var schemas = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[producer.Schedule]():      definitionType,
 	reflect.TypeFor[schedule.Duration]():      reflect.TypeFor[durationSchema](),
-	reflect.TypeFor[task.State]():             reflect.TypeFor[stateSchema](),
+	reflect.TypeFor[admin.TaskState]():        reflect.TypeFor[stateSchema](),
 	reflect.TypeFor[admin.Health]():           reflect.TypeFor[healthSchema](),
 	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
 	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
@@ -53,7 +52,7 @@ func (durationSchema) Schema(huma.Registry) *huma.Schema {
 
 // Schema is read by huma.
 func (stateSchema) Schema(huma.Registry) *huma.Schema {
-	return words(task.Due, task.Running, task.Done, task.Dead, admin.Gone)
+	return words(admin.TaskRunning, admin.TaskWaiting, admin.TaskRetrying, admin.TaskPlanned, admin.TaskDead, admin.TaskDone, admin.TaskGone)
 }
 
 // Schema is read by huma.

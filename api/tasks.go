@@ -18,14 +18,14 @@ func (s *Server) tasks() {
 	add(s, route{id: "enqueue", method: post, path: "/tasks", summary: "Add one task, or a batch of them", role: Operator, body: reflect.TypeFor[enqueueBody](), status: http.StatusCreated, also: reflect.TypeFor[admin.List[admin.Enqueued]]()}, s.enqueue)
 	add(s, route{id: "getTask", method: get, path: one, summary: "Show a task", role: Viewer}, s.getTask)
 	add(s, route{id: "deleteTask", method: http.MethodDelete, path: one, summary: "Cancel a task, or delete an ended task", role: Operator}, s.deleteTask)
-	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a due task, or ask a running one to stop", role: Operator}, s.cancelTask)
+	add(s, route{id: "cancelTask", method: post, path: one + "/cancel", summary: "Cancel a task, or ask a running one to stop", role: Operator}, s.cancelTask)
 	add(s, route{id: "retryTask", method: post, path: one + "/retry", summary: "Make a dead task due again", role: Operator, body: reflect.TypeFor[retryBody](), mayBeEmpty: true}, s.retryTask)
 	add(s, route{id: "listFailures", method: get, path: "/failures", summary: "Group the dead tasks by type and error, a page of them at a time", role: Viewer}, s.listFailures)
 	add(s, route{id: "bulkTasks", method: post, path: "/tasks/bulk", summary: "Cancel, retry or delete the tasks that a filter matches, a page at a time", role: Operator, body: reflect.TypeFor[admin.Bulk]()}, s.bulkTasks)
 }
 
 type listTasksIn struct {
-	State    string `query:"state" enum:"due,running,dead,done" doc:"Only tasks in this state."`
+	State    string `query:"state" enum:"running,waiting,retrying,planned,dead,done" doc:"Only tasks in this state."`
 	Queue    string `query:"queue" doc:"Only tasks in this queue."`
 	Type     string `query:"type" doc:"Only tasks of this type."`
 	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
@@ -44,7 +44,7 @@ func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.L
 }
 
 func (in *listTasksIn) filter() admin.TaskFilter {
-	return admin.TaskFilter{State: task.State(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key, Error: in.Error}
+	return admin.TaskFilter{State: admin.TaskState(in.State), Queue: in.Queue, Type: in.Type, Schedule: in.Schedule, Key: in.Key, Error: in.Error}
 }
 
 type listFailuresIn struct {
@@ -85,8 +85,8 @@ func (s *Server) cancelTask(ctx context.Context, in *identified) (*reply[admin.R
 }
 
 // stopped says what became of a task that was in a state. A running one is only asked to stop.
-func stopped(id string, was task.State, result string) *reply[admin.Result] {
-	if was == task.Running {
+func stopped(id string, was admin.TaskState, result string) *reply[admin.Result] {
+	if was == admin.TaskRunning {
 		result = "asked to stop"
 	}
 	return &reply[admin.Result]{admin.Result{Name: id, Result: result, Was: was}}
@@ -108,7 +108,7 @@ func (s *Server) retryTask(ctx context.Context, in *identified) (*reply[admin.Re
 		return nil, err
 	}
 	result, err := s.admin.Tasks.Retry(ctx, in.ID, b.AsItWas)
-	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: result, Was: task.Dead}}, err
+	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: result, Was: admin.TaskDead}}, err
 }
 
 // mayRetry refuses to retry a slot whose schedule enqueues by now what the token may not enqueue.

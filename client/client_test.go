@@ -108,8 +108,8 @@ func TestPost_isDoneOnceThoughItsReplyIsLost(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	n, err := h.direct.Activity.Counts(t.Context())
-	if err != nil || n.Due != 2 || calls.Load() != 2 {
-		t.Errorf("%d due after %d calls, %v", n.Due, calls.Load(), err)
+	if err != nil || n.Waiting != 2 || calls.Load() != 2 {
+		t.Errorf("%d wait after %d calls, %v", n.Waiting, calls.Load(), err)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestEnqueue_splitsWhatOneRequestCannotHold(t *testing.T) {
 	if _, err := c.Tasks.Enqueue(ctx, over); !errors.As(err, &bad) || bad.Index != 1 || field.Of(err).Field != "payload" {
 		t.Errorf("%v", err)
 	}
-	if n, err := h.direct.Activity.Counts(ctx); err != nil || n.Due != 2499+12 {
-		t.Errorf("%d due, %v", n.Due, err)
+	if n, err := h.direct.Activity.Counts(ctx); err != nil || n.Waiting != 2499+12 {
+		t.Errorf("%d wait, %v", n.Waiting, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestErrors_areThoseOfTheCall(t *testing.T) {
 		want, got := x.call(h.direct), x.call(c)
 		same := errors.Is(want, x.is) && errors.Is(got, x.is)
 		if state, ok := x.is.(*admin.StateError); ok {
-			same = errors.As(got, &state) && state.State == task.Due
+			same = errors.As(got, &state) && state.State == admin.TaskWaiting
 		}
 		if want == nil || got == nil || got.Error() != want.Error() || !same {
 			t.Errorf("%s:\ndirect %v\nhttp   %v", name, want, got)
@@ -213,7 +213,7 @@ func TestErrors_ofOtherServersAndNone(t *testing.T) {
 			t.Errorf("%d %s: %v", x.status, x.kind, err)
 		}
 	}
-	if n, err := stub(t, 200, "application/json; charset=utf-8", `{"due":3,"of_a_newer_release":[]}`).Activity.Counts(ctx); err != nil || n.Due != 3 {
+	if n, err := stub(t, 200, "application/json; charset=utf-8", `{"waiting":3,"of_a_newer_release":[]}`).Activity.Counts(ctx); err != nil || n.Waiting != 3 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	gone := httptest.NewServer(nil)

@@ -104,10 +104,10 @@ type problem struct {
 		Reason string `json:"reason"`
 		Hint   string `json:"hint"`
 	} `json:"errors"`
-	ID    string     `json:"id"`
-	State task.State `json:"state"`
-	Want  task.State `json:"want"`
-	Taken string     `json:"taken"`
+	ID    string          `json:"id"`
+	State admin.TaskState `json:"state"`
+	Want  admin.TaskState `json:"want"`
+	Taken string          `json:"taken"`
 }
 
 // refused turns an answer of 300 and above back into the error that the call has without the API.

@@ -13,7 +13,7 @@ func Example() {
 	// In a program, this is the address of onbeat serve.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"due": 3, "overdue": 1}`)
+		fmt.Fprint(w, `{"waiting": 3, "overdue": 1}`)
 	}))
 	defer server.Close()
 
@@ -25,6 +25,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(n.Due, "due, of which", n.Overdue, "overdue")
-	// Output: 3 due, of which 1 overdue
+	fmt.Println(n.Waiting, "waiting, of which", n.Overdue, "overdue")
+	// Output: 3 waiting, of which 1 overdue
 }

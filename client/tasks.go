@@ -163,16 +163,16 @@ func listOf[T any](ctx context.Context, c *conn, path string, query url.Values) 
 	return admin.ListOf(page.Items, page.Next), err
 }
 
-func (t *tasks) Cancel(ctx context.Context, id string) (task.State, error) {
+func (t *tasks) Cancel(ctx context.Context, id string) (admin.TaskState, error) {
 	return t.end(ctx, &call{method: http.MethodPost, path: place("/tasks/%s/cancel", id)}, id)
 }
 
-func (t *tasks) Delete(ctx context.Context, id string) (task.State, error) {
+func (t *tasks) Delete(ctx context.Context, id string) (admin.TaskState, error) {
 	return t.end(ctx, &call{method: http.MethodDelete, path: place("/tasks/%s", id)}, id)
 }
 
 // end cancels or deletes a task, and returns the state in which it was found.
-func (t *tasks) end(ctx context.Context, x *call, id string) (task.State, error) {
+func (t *tasks) end(ctx context.Context, x *call, id string) (admin.TaskState, error) {
 	if id == "" {
 		return "", missing("task")
 	}

@@ -108,7 +108,7 @@ func (w *world) damageSlot(rdb *redis.Client, schedule string, garbage []byte) (
 			ID string `json:"id"`
 		} `json:"items"`
 	}
-	out := w.Must("tasks", "list", "--state", "due", "--schedule", schedule, "--json")
+	out := w.Must("tasks", "list", "--state", "planned", "--schedule", schedule, "--json")
 	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Items) == 0 {
 		w.Fatalf("%v: no slot of %s lies ahead in %s", err, schedule, out)
 	}

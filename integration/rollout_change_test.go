@@ -118,7 +118,7 @@ func TestRollout_aReleaseThatDropsAHandlerWithWork(t *testing.T) {
 		_, out, _ := f.Try("doctor", "--json")
 		return contains(out, reported)
 	}, "the doctor does not say: %s", reported)
-	f.wantJobs(jobs, `"due"`, 0)
+	f.wantJobs(jobs, `"waiting"`, 0)
 	if text, err := os.ReadFile(effects); err == nil {
 		t.Errorf("something ran without the handler: %s", text)
 	}

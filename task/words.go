@@ -2,7 +2,8 @@ package task
 
 import "fmt"
 
-// State is the place that a task is in. A task is in exactly one.
+// State is the place that a task is in. A task is in exactly one. What people are shown tells due tasks apart by their time too:
+// [github.com/onbeat/onbeat/admin.TaskState].
 type State string
 
 // The four places. A due task may wait for its time, a worker, a handler or its key.

@@ -128,7 +128,7 @@ func TestAudit_exitsOneIfAPromiseBroke(t *testing.T) {
 		}
 		testredis.Eventually(t, time.Minute, func() bool {
 			n, err := h.Admin().Activity.Counts(t.Context())
-			return err == nil && n.Due == 0 && n.Running == 0
+			return err == nil && n.Waiting+n.Later == 0 && n.Running == 0
 		}, "the slots before the pause have run")
 	}, "beat")
 	code, out, errs := h.audit("beat")

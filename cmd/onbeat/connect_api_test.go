@@ -60,7 +60,7 @@ func TestAPI_commandsDoTheSame(t *testing.T) {
 		{"tasks list", 0, "one"},
 		{"tasks show one", 0, "echo"},
 		{"tasks show none", 1, "not found"},
-		{"tasks retry one", 1, "is due, not dead"},
+		{"tasks retry one", 1, "is planned, not dead"},
 		{"tasks cancel one", 0, "one"},
 		{"schedules apply " + file, 0, "made"},
 		{"schedules list", 0, "beat"},

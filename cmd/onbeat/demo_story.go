@@ -104,7 +104,7 @@ func (d *demo) quiet(ctx context.Context) error {
 			return false, nil
 		}
 		c, err := d.stage.Activity.Counts(ctx)
-		if err != nil || c.Running > 0 || c.Overdue > 0 {
+		if err != nil || c.Running > 0 || c.Waiting > 0 {
 			return false, err
 		}
 		into := time.Since(last.Slot) % demoEvery

@@ -69,7 +69,7 @@ func TestEnqueue_keepsWhatTheFlagsSay(t *testing.T) {
 		"--timeout", "5s", "--max-attempts", "3", "--backoff", "2s", "--backoff-cap", "1m", "--key", "k", "--key-limit", "2", "--keep", "1d")
 	var l admin.Task
 	s.json(&l, "tasks", "show", "all")
-	if l.State != "due" || l.Queue != "low" || l.Priority != "high" || l.Timeout != "5s" || l.MaxAttempts != 3 || l.Key != "k" || string(l.Payload) != `{"a":[1]}` {
+	if l.State != "planned" || l.Queue != "low" || l.Priority != "high" || l.Timeout != "5s" || l.MaxAttempts != 3 || l.Key != "k" || string(l.Payload) != `{"a":[1]}` {
 		t.Errorf("%+v", l)
 	}
 	if got := at(l.Due); got != "2030-01-31T00:00:00Z" {

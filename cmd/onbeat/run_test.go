@@ -13,23 +13,23 @@ func TestRun_asksAgainInOneLine(t *testing.T) {
 	s := newShell(t)
 	silent := s.file("silent.yaml", "api: {listen: 'off'}\n") // the default address may be taken here, which is another line
 	for args, want := range map[string]string{
-		"frobnicate":                           "onbeat --help",
-		"schedules apply --colour x":           "onbeat schedules apply --help",
-		"version --redis redis://h":            "--redis",
-		"lock run x --json -- true":            "--json",
-		"tasks list --limit 0":                 `limit "0"`,
-		"tasks list --state odd":               `state "odd"`,
-		"tasks list --state due --after !!":    `after "!!"`,
-		"tasks retry":                          "tasks",
-		"tasks retry x --type y":               "--type",
-		"events --since whenever":              `since "whenever"`,
-		"schedules backfill x --from never":    `from "never"`,
-		"schedules trigger x --payload {":      "payload",
-		"instances --redis http://u:hunter2@h": `redis.url "…"`,
-		"instances --namespace a{b}":           `namespace "a{b}"`,
-		"serve -c /nowhere.yaml":               `config "/nowhere.yaml"`,
-		"serve --release \x01 -c " + silent:    "release",
-		"enqueue --file /":                     "/",
+		"frobnicate":                            "onbeat --help",
+		"schedules apply --colour x":            "onbeat schedules apply --help",
+		"version --redis redis://h":             "--redis",
+		"lock run x --json -- true":             "--json",
+		"tasks list --limit 0":                  `limit "0"`,
+		"tasks list --state odd":                `state "odd"`,
+		"tasks list --state waiting --after !!": `after "!!"`,
+		"tasks retry":                           "tasks",
+		"tasks retry x --type y":                "--type",
+		"events --since whenever":               `since "whenever"`,
+		"schedules backfill x --from never":     `from "never"`,
+		"schedules trigger x --payload {":       "payload",
+		"instances --redis http://u:hunter2@h":  `redis.url "…"`,
+		"instances --namespace a{b}":            `namespace "a{b}"`,
+		"serve -c /nowhere.yaml":                `config "/nowhere.yaml"`,
+		"serve --release \x01 -c " + silent:     "release",
+		"enqueue --file /":                      "/",
 	} {
 		s.fails(2, strings.Fields(args), want)
 	}
@@ -132,7 +132,7 @@ func TestCompletion_isWhatTheShellsUnderstand(t *testing.T) {
 	s := newShell(t)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := s.must("completion", shell)
-		for _, word := range []string{"backfill", "completion", "--namespace", "dst-gap", "due"} {
+		for _, word := range []string{"backfill", "completion", "--namespace", "dst-gap", "retrying"} {
 			if !strings.Contains(script, strings.TrimPrefix(word, "--")) {
 				t.Errorf("%s: %s is not completed", shell, word)
 			}
@@ -162,7 +162,10 @@ func TestCompletion_inBashOffersWhatComesNext(t *testing.T) {
 		{"onbeat schedules re", "revisions revert resume restore"},
 		{"onbeat --json tasks l", "list"},
 		{"onbeat tasks list --sta", "--state"},
-		{"onbeat tasks list --state d", "due dead done"},
+		{"onbeat tasks list --state d", "dead done"},
+		{"onbeat tasks list --state p", "planned"},
+		{"onbeat tasks list --state r", "running retrying"},
+		{"onbeat tasks list --state w", "waiting"},
 		{"onbeat completion z", "zsh"},
 		{"onbeat preview --dst-overlap b", "both"},
 	} {

@@ -200,7 +200,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	if said := p.errs.String(); !strings.Contains(said, `"tasks":["long"]`) {
 		t.Errorf("it does not say what it dropped: %s", said)
 	}
-	if out := s.must("tasks", "list", "--state", "due"); cells(out, "long") == nil {
+	if out := s.must("tasks", "list", "--state", "waiting"); cells(out, "long") == nil {
 		t.Errorf("it did not hand back what ran:\n%s", out)
 	}
 }

@@ -15,7 +15,7 @@ type tasksCmd struct {
 	List     tasksListCmd     `cmd:"" help:"List tasks."`
 	Show     tasksShowCmd     `cmd:"" help:"Show a task: its payload, attempts and errors."`
 	Failures tasksFailuresCmd `cmd:"" help:"Group the dead tasks by type and error."`
-	Cancel   tasksCancelCmd   `cmd:"" help:"Remove due tasks, and ask running ones to stop."`
+	Cancel   tasksCancelCmd   `cmd:"" help:"Remove tasks that wait, retry or are planned, and ask running ones to stop."`
 	Retry    tasksRetryCmd    `cmd:"" help:"Make dead tasks due again."`
 	Delete   tasksDeleteCmd   `cmd:"" help:"Cancel tasks, and forget those that have ended."`
 }
@@ -25,15 +25,15 @@ func whenOf(l *admin.Task, now time.Time) string {
 	switch {
 	case l.Held:
 		return "waits for its key"
-	case l.State == task.Due && !l.At.After(now):
+	case l.State == admin.TaskWaiting:
 		return "due " + wording.Ago(l.At, now)
-	case l.State == task.Due:
+	case l.State == admin.TaskRetrying, l.State == admin.TaskPlanned:
 		return "due " + both(l.At, now)
-	case l.State == task.Running:
+	case l.State == admin.TaskRunning:
 		return "for " + wording.Span(now.Sub(l.At))
-	case l.State == task.Dead:
+	case l.State == admin.TaskDead:
 		return "died " + wording.Ago(l.At, now)
-	case l.State == admin.Gone:
+	case l.State == admin.TaskGone:
 		return "known to the archive alone, noted " + wording.Ago(l.At, now)
 	}
 	return "kept for " + wording.Span(l.At.Sub(now))
@@ -46,14 +46,14 @@ func attemptsOf(l *admin.Task) string {
 	return fmt.Sprintf("%d/%d", max(l.Attempts, l.Attempt), l.MaxAttempts)
 }
 
-// stateStyle colours a state.
-func (a *app) stateStyle(s task.State) func(string) string {
-	switch s {
-	case task.Running:
+// stateStyle colours the state of a task.
+func (a *app) stateStyle(l *admin.Task) func(string) string {
+	switch {
+	case l.State == admin.TaskRunning:
 		return a.style.cyan
-	case task.Dead:
+	case l.State == admin.TaskDead, l.Overdue:
 		return a.style.red
-	case task.Done:
+	case l.State == admin.TaskDone:
 		return a.style.green
 	}
 	return nil

@@ -48,7 +48,7 @@ const lookPatience = 30 * time.Second
 
 // bulk applies an action to every task that the filter matches: an instance does it, or this process if none takes it. With --dry-run it
 // only counts the tasks.
-func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admin.Action, state task.State) error {
+func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admin.Action, state admin.TaskState) error {
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/task"
 )
 
 type tasksCancelCmd struct {
@@ -26,7 +25,7 @@ func (c *tasksCancelCmd) Run(ctx context.Context, a *app) error {
 		switch {
 		case errors.As(err, new(*admin.StateError)):
 			return "", &failure{err, "onbeat tasks delete forgets it"}
-		case err == nil && was == task.Running:
+		case err == nil && was == admin.TaskRunning:
 			return "asked to stop", nil
 		}
 		return "cancelled", err
@@ -45,11 +44,11 @@ func (c *tasksDeleteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.All {
-		return c.bulk(ctx, a, "deleted", admin.DeleteTasks, task.State(c.State))
+		return c.bulk(ctx, a, "deleted", admin.DeleteTasks, admin.TaskState(c.State))
 	}
 	return a.eachTask(ctx, c.IDs, func(cl *client, id string) (string, error) {
 		was, err := cl.Tasks.Delete(ctx, id)
-		if was == task.Running {
+		if was == admin.TaskRunning {
 			return "asked to stop", err
 		}
 		return "deleted", err

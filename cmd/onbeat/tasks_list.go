@@ -6,11 +6,10 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
-	"github.com/onbeat/onbeat/task"
 )
 
 type tasksListCmd struct {
-	State    string `placeholder:"S" values:"due,running,dead,done" help:"due, running, dead or done. Default: all."`
+	State    string `placeholder:"S" values:"running,waiting,retrying,planned,dead,done" help:"running, waiting, retrying, planned, dead or done. Default: all."`
 	Queue    string `placeholder:"Q" help:"Only tasks in this queue."`
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
@@ -56,7 +55,7 @@ func (c *tasksListCmd) query() (admin.TaskQuery, error) {
 		return q, nil
 	}
 	var err error
-	q.State, err = task.ParseState(c.State)
+	q.State, err = admin.ParseTaskState(c.State)
 	return q, err
 }
 
@@ -69,14 +68,14 @@ func (c *tasksListCmd) print(ctx context.Context, a *app, cl *client, page admin
 		t := a.table("ID", "TYPE", "STATE", "WHEN", "ATTEMPTS", "QUEUE", "NOTE")
 		for i := range page.Items {
 			l := &page.Items[i]
-			t.add(l.ID, l.Type, cell{string(l.State), a.stateStyle(l.State)}, whenOf(l, n.Now), attemptsOf(l), l.Queue,
+			t.add(l.ID, l.Type, cell{string(l.State), a.stateStyle(l)}, whenOf(l, n.Now), attemptsOf(l), l.Queue,
 				cell{noteOf(l), a.style.dim})
 		}
 		t.print(a.out)
 		a.printf("")
 	}
-	a.printf("%s", a.style.dim(fmt.Sprintf("%d due (%d overdue, %d held), %d running, %d dead, %d done and kept",
-		n.Due+n.Held, n.Overdue, n.Held, n.Running, n.Dead, n.Done)))
+	a.printf("%s", a.style.dim(fmt.Sprintf("%d running, %d waiting (%d overdue, %d for their key), %d retrying or planned, %d dead, %d done and kept",
+		n.Running, n.Waiting, n.Overdue, n.Held, n.Later, n.Dead, n.Done)))
 	if page.Next != "" {
 		a.printf("%s", a.style.dim("more: --after "+page.Next))
 	}
@@ -88,10 +87,10 @@ func noteOf(l *admin.Task) string {
 	if l.Unreadable != "" {
 		return clip(wording.OneLine(l.Unreadable), 80)
 	}
-	if l.State == task.Running {
+	if l.State == admin.TaskRunning {
 		return "on " + l.Instance
 	}
-	if n := len(l.Failures); n > 0 && l.State != task.Done {
+	if n := len(l.Failures); n > 0 && l.State != admin.TaskDone {
 		return clip(wording.OneLine(l.Failures[n-1].Error), 80)
 	}
 	return ""

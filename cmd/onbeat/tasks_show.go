@@ -43,7 +43,7 @@ func (c *tasksShowCmd) Run(ctx context.Context, a *app) error {
 func (a *app) printTask(l *admin.Task, now time.Time) {
 	f := a.fields()
 	state := string(l.State)
-	if paint := a.stateStyle(l.State); paint != nil {
+	if paint := a.stateStyle(l); paint != nil {
 		state = paint(state)
 	}
 	f.add("id", a.style.bold(l.ID))
@@ -68,7 +68,7 @@ func (a *app) printTask(l *admin.Task, now time.Time) {
 	if !l.Created.IsZero() {
 		f.add("created", at(l.Created))
 	}
-	if l.State != admin.Gone {
+	if l.State != admin.TaskGone {
 		f.add("attempts", attemptsOf(l))
 	}
 	f.add("timeout", l.Timeout)

@@ -22,7 +22,7 @@ import (
 func TestTasks_listPagesAndFilters(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if out := s.must("tasks", "list"); out != "0 due (0 overdue, 0 held), 0 running, 0 dead, 0 done and kept\n" {
+	if out := s.must("tasks", "list"); out != "0 running, 0 waiting (0 overdue, 0 for their key), 0 retrying or planned, 0 dead, 0 done and kept\n" {
 		t.Errorf("%q", out)
 	}
 	for i := range 5 {
@@ -33,17 +33,17 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	if head := strings.Join(cells(out, "ID"), " "); head != "ID TYPE STATE WHEN ATTEMPTS QUEUE NOTE" {
 		t.Errorf("head %q", head)
 	}
-	if row := strings.Join(cells(out, "job-0"), " "); !strings.HasPrefix(row, "job-0 job due due in 59m") || !strings.HasSuffix(row, "0/10 default") {
+	if row := strings.Join(cells(out, "job-0"), " "); !strings.HasPrefix(row, "job-0 job planned due in 59m") || !strings.HasSuffix(row, "0/10 default") {
 		t.Errorf("row %q", row)
 	}
-	if !strings.Contains(out, "6 due (1 overdue, 0 held)") {
+	if !strings.Contains(out, "1 waiting (0 overdue, 0 for their key), 5 retrying or planned") {
 		t.Errorf("%s", out)
 	}
 	var ids []string
 	after := ""
 	for range 10 {
 		var page admin.List[admin.Task]
-		s.json(&page, "tasks", "list", "--state", "due", "--type", "job", "--limit", "2", "--after", after)
+		s.json(&page, "tasks", "list", "--state", "planned", "--type", "job", "--limit", "2", "--after", after)
 		for _, l := range page.Items {
 			ids = append(ids, l.ID)
 		}
@@ -59,7 +59,7 @@ func TestTasks_listPagesAndFilters(t *testing.T) {
 	if len(page.Items) != 1 || page.Items[0].ID != "now" {
 		t.Errorf("%+v", page)
 	}
-	if out := s.must("tasks", "list", "--limit", "1", "--state", "due"); !strings.Contains(out, "more: --after ") {
+	if out := s.must("tasks", "list", "--limit", "1", "--state", "planned"); !strings.Contains(out, "more: --after ") {
 		t.Errorf("%s", out)
 	}
 }
@@ -76,7 +76,7 @@ func TestTasks_cancelAndDelete(t *testing.T) {
 		s.fails(1, []string{"tasks", verb, "a"}, `task "a": not found`)
 	}
 	s.must("enqueue", "job", "--id", "c")
-	s.fails(1, []string{"tasks", "retry", "c"}, `task "c" is due, not dead`)
+	s.fails(1, []string{"tasks", "retry", "c"}, `task "c" is waiting, not dead`)
 	if out := s.must("tasks", "delete", "c", "--json"); out != `[{"name":"c","result":"deleted"}]`+"\n" {
 		t.Errorf("%q", out)
 	}

@@ -144,7 +144,7 @@ func declare(d *onbeat.Dispatcher, n int, every time.Duration) error {
 
 // list reads a page as `onbeat tasks list` does.
 func (o *onbeatPeer) list(ctx context.Context) error {
-	p, err := o.d.Admin().Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: task.Due}, Limit: 100})
+	p, err := o.d.Admin().Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskPlanned}, Limit: 100})
 	if err == nil && len(p.Items) != 100 {
 		err = fmt.Errorf("listed %d tasks, not 100", len(p.Items))
 	}
@@ -159,7 +159,7 @@ func (o *onbeatPeer) scrape(ctx context.Context) error {
 
 func (o *onbeatPeer) Left(ctx context.Context) (int64, error) {
 	c, err := o.d.Admin().Activity.Counts(ctx)
-	return c.Due + c.Held + c.Running, err
+	return c.Waiting + c.Later + c.Running, err
 }
 
 func (o *onbeatPeer) Calls() int64 { return o.calls.n.Load() }

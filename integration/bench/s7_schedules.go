@@ -66,7 +66,8 @@ func runSchedules(ctx context.Context, c *child, p peer) error {
 	if err != nil {
 		return err
 	}
-	m["in_set_before"] = float64(counts.Due)
+	inSet := counts.Waiting + counts.Later
+	m["in_set_before"] = float64(inSet)
 
 	s := c.begin(ctx, o.Calls)
 	if err := slot.wait(); err != nil {
@@ -79,8 +80,8 @@ func runSchedules(ctx context.Context, c *child, p peer) error {
 	if err := takeOvers(ctx, o, a, w.Schedules, every, m); err != nil {
 		return err
 	}
-	if counts.Due < int64(w.Schedules) {
-		return fmt.Errorf("half a second before the slot, %d of its %d tasks were in the set", counts.Due, w.Schedules)
+	if inSet < int64(w.Schedules) {
+		return fmt.Errorf("half a second before the slot, %d of its %d tasks were in the set", inSet, w.Schedules)
 	}
 	return slot.once()
 }
@@ -251,7 +252,7 @@ func takeOvers(ctx context.Context, o *onbeatPeer, a *node, declared int, every 
 	_ = b.stop() // it cannot say goodbye
 	stopProbes()
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		if c, err := o.d.Admin().Activity.Counts(ctx); err == nil && c.Overdue+c.Running == 0 {
+		if c, err := o.d.Admin().Activity.Counts(ctx); err == nil && c.Waiting+c.Running == 0 {
 			break // every probe is done
 		}
 	}

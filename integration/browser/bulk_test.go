@@ -20,11 +20,11 @@ func TestBulks_goOnWithoutTheirTab(t *testing.T) {
 
 	b := w.browse()
 	b.allow(gone)
-	b.open("/tasks?state=due&type=mail")
+	b.open("/tasks?state=planned&type=mail")
 	b.click("#bulk [data-act=cancel]")
 	b.shows("dialog[open]", "20,000 tasks match now")
 	b.agrees()
-	b.shows("#bulks", "Cancelling all due tasks of type mail")
+	b.shows("#bulks", "Cancelling all planned tasks of type mail")
 	b.shows("#bulks", "of about 20,000 tasks")
 	b.waits(`document.querySelector('#bulks progress').value > 0`)
 	b.open("/audit") // the tab has left
@@ -40,13 +40,13 @@ func TestBulks_goOnWithoutTheirTab(t *testing.T) {
 	other.shows("body", "instances are paused by") // the line that says so moves what is to be clicked
 	other.click("#bulks [data-act=stop]")
 	other.shows("#bulks", "stopped it")
-	left := len(w.list("--state", "due"))
+	left := len(w.list("--state", "planned"))
 	if left == 0 {
 		t.Error("it was done before it was stopped")
 	}
 	w.Must("instances", "resume")
 	other.click("#bulks [data-act=resume]")
-	testredis.Eventually(w, 3*patience, func() bool { return len(w.list("--state", "due")) == 0 }, "some are still due")
+	testredis.Eventually(w, 3*patience, func() bool { return len(w.list("--state", "planned")) == 0 }, "some are still planned")
 	other.shows("#bulks", "20,000 tasks cancelled, or asked to stop")
 	b.open("/tasks")
 	b.shows("#bulks", "20,000 tasks cancelled, or asked to stop")

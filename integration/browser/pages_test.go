@@ -140,7 +140,7 @@ func roles(w *world) {
 		seen := map[string]bool{}
 		for _, path := range []string{
 			"/", "/beat", "/schedules", "/schedules?state=deleted", "/schedules/well", "/schedules/halted", "/schedules/by-hand", "/schedules/by-hand?edit=true", "/schedules/gone",
-			"/new-schedule", "/tasks", "/tasks?state=dead", "/tasks?state=due", "/tasks?state=done", "/tasks/runs", "/tasks/due", "/tasks/dead", "/dead", "/enqueue", "/instances", "/events", "/audit",
+			"/new-schedule", "/tasks", "/tasks?state=dead", "/tasks?state=planned", "/tasks?state=done", "/tasks/runs", "/tasks/due", "/tasks/dead", "/dead", "/enqueue", "/instances", "/events", "/audit",
 		} {
 			b.open(path)
 			if strings.HasPrefix(path, "/tasks?") {

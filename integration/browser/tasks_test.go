@@ -35,25 +35,26 @@ func TestTasks(t *testing.T) {
 
 	b := w.browse()
 	b.open("/tasks")
-	for state, count := range map[string]string{"running": "1", "due": "121", "dead": "1", "done": "1"} {
+	for state, count := range map[string]string{"running": "1", "waiting": "0", "dead": "1", "done": "1"} {
 		b.shows("#states [data-field="+state+"]", count)
 	}
+	b.shows("#counted", "Retrying and planned together: 121")
 	shown := func(n int) {
 		t.Helper()
 		b.waits(fmt.Sprintf(`document.querySelectorAll('#list tbody tr').length === %d`, n))
 	}
-	b.click("#states [data-state-of=due]")
-	b.comes("/tasks?state=due")
+	b.click("#states [data-state-of=planned]")
+	b.comes("/tasks?state=planned")
 	shown(50)
 	b.click("#list [data-act=more]")
 	shown(121)
 	b.fills("[name=queue]", "slow")
-	b.waits(`location.search === '?state=due&queue=slow'`)
+	b.waits(`location.search === '?state=planned&queue=slow'`)
 	shown(1)
 	b.do(chromedp.Reload())
-	b.comes("/tasks?state=due&queue=slow")
+	b.comes("/tasks?state=planned&queue=slow")
 	shown(1)
-	b.waits(`document.querySelector('[name=queue]').value === 'slow' && document.querySelector('#states [aria-current]').dataset.stateOf === 'due'`)
+	b.waits(`document.querySelector('[name=queue]').value === 'slow' && document.querySelector('#states [aria-current]').dataset.stateOf === 'planned'`)
 	b.back()
 	b.comes("/tasks")
 	b.shows("#list tbody", "long")
@@ -63,18 +64,33 @@ func TestTasks(t *testing.T) {
 	b.shows("#task .lead", "It is due")
 
 	// All of a type are cancelled.
-	b.open("/tasks?state=due&type=mail")
+	b.open("/tasks?state=planned&type=mail")
 	b.click("#bulk [data-act=cancel]")
 	b.shows("dialog[open]", "120")
 	b.leaves()
-	if due := len(w.list("--state", "due")); due != 121 {
+	if due := len(w.list("--state", "planned")); due != 121 {
 		t.Errorf("the dialog was left, and %d are due", due)
 	}
 	b.click("#bulk [data-act=cancel]")
 	b.shows("dialog[open]", "120")
 	b.agrees()
-	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "due"), []string{"other"}) }, "not all are cancelled, or too many")
-	b.waits(`document.querySelector('#states [data-field=due]').textContent === '1'`)
+	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "planned"), []string{"other"}) }, "not all are cancelled, or too many")
+	b.shows("#counted", "Retrying and planned together: 1;")
+
+	// One that no instance handles waits, and is red when it has waited for too long. One that failed is retried, and not planned.
+	w.adds(`{"type":"mail","id":"late","at":"2026-01-01T00:00:00Z"}`, `{"type":"http","id":"fails","backoff":"1h","backoff_cap":"1h","payload":{"url":"http://127.0.0.1:9/"}}`)
+	w.comesTo("waiting", "late")
+	b.open("/tasks?state=waiting")
+	b.shows("#list tbody tr [data-field=id]", "late")
+	b.waits(`document.querySelector('#list tbody [data-field=state][data-kind=bad]')?.textContent === 'waiting' && document.querySelector('#states [data-field=waiting]').dataset.kind === 'bad'`)
+	b.shows("#counted", "1 for a worker, for longer than a minute")
+	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "retrying"), []string{"fails"}) }, "it is not retried")
+	b.click("#states [data-state-of=retrying]")
+	b.shows("#list tbody", "fails")
+	shown(1)
+	b.click("#states [data-state-of=planned]")
+	b.shows("#list tbody", "other")
+	shown(1)
 }
 
 // A task that runs is asked to stop, and its handler is told. One that is due is cancelled. One that is not there is not found.
@@ -99,7 +115,7 @@ func TestTask(t *testing.T) {
 	b.click("#act [data-act=cancel]")
 	b.leaves()
 	b.focused("#act [data-act=cancel]") // where it was before
-	if task := w.known("later"); task.State != "due" {
+	if task := w.known("later"); task.State != "planned" {
 		t.Errorf("the dialog was left, and the task is %s", task.State)
 	}
 	b.click("#act [data-act=cancel]")

@@ -18,6 +18,7 @@ type LaneCount struct {
 	Lane    Lane
 	Due     int64     // all tasks, also those due in the future
 	Overdue int64     // tasks whose due time has come
+	Late    int64     // of those, the tasks that have waited longer than LateAfter
 	Head    time.Time // the earliest due time; zero if the lane is empty
 }
 
@@ -28,6 +29,7 @@ type Counts struct {
 
 	Due     int64 // over all lanes
 	Overdue int64
+	Late    int64
 	Held    int64 // due tasks that wait for their key
 	Running int64
 	Dead    int64
@@ -40,7 +42,10 @@ type Counts struct {
 	Retired   int64 // schedules that are kept until their release is in force again
 }
 
-// Counts counts the tasks of a partition. It takes two round trips and O(lanes + instances), however many tasks there are.
+// LateAfter is how long a due task waits for a worker until it counts as late.
+const LateAfter = time.Minute
+
+// Counts counts the tasks of a partition. It takes two round trips, three if a task is late, and O(lanes + instances), however many tasks there are.
 func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 	c, err := q.counts(ctx)
 	if err != nil {
@@ -104,6 +109,9 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 		c.Due += l.Due
 		c.Overdue += l.Overdue
 	}
+	if err := q.countLate(ctx, &c); err != nil {
+		return c, err
+	}
 	slices.SortFunc(c.Lanes, func(a, b LaneCount) int {
 		return cmp.Or(cmp.Compare(a.Lane.Queue, b.Lane.Queue), cmp.Compare(b.Lane.Priority, a.Lane.Priority),
 			cmp.Compare(a.Lane.Type, b.Lane.Type))
@@ -115,6 +123,29 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 		}
 	}
 	return c, nil
+}
+
+// countLate counts the late tasks of the lanes whose first task is late.
+func (q *Queue) countLate(ctx context.Context, c *Counts) error {
+	since := c.Now.Add(-LateAfter)
+	pipe := q.rdb.Pipeline()
+	late := map[*LaneCount]*redis.IntCmd{}
+	for i := range c.Lanes {
+		if l := &c.Lanes[i]; l.Due > 0 && l.Head.Before(since) {
+			late[l] = pipe.ZCount(ctx, q.keys.Due(l.Lane), "-inf", "("+strconv.FormatInt(since.UnixMilli(), 10))
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	if err := exec(ctx, pipe); err != nil {
+		return err
+	}
+	for l, n := range late {
+		l.Late = n.Val()
+		c.Late += l.Late
+	}
+	return nil
 }
 
 func formatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }

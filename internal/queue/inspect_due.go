@@ -9,6 +9,9 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
+// lastID sorts after every ID: an ID is UTF-8.
+const lastID = "\xff"
+
 // dueSet is a position in one lane's due set.
 type dueSet struct {
 	key  string
@@ -43,6 +46,9 @@ func (q *Queue) listDue(ctx context.Context, o *ListOptions, after cursor) (Page
 		}
 		after = cursor{}
 	}
+	if o.later() {
+		return p, nil
+	}
 	return p, q.appendHeld(ctx, &p, sets, o, after)
 }
 
@@ -51,6 +57,9 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 	sources := make([]*dueSet, len(keys))
 	for i, key := range keys {
 		sources[i] = &dueSet{key: key}
+	}
+	if now := float64(store.Ms(o.Now)); o.later() && after.score <= now {
+		after = cursor{kind: 't', score: now, member: lastID}
 	}
 	if after.kind != 0 && len(keys) > 0 {
 		ranks, err := q.seek(ctx, keys, after, true)
@@ -62,10 +71,10 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 		}
 	}
 	want, batch := o.Limit, o.Limit
-	if o.Schedule != "" || o.Key != "" {
+	if o.Schedule != "" || o.Key != "" || o.Part == Retried {
 		want = 1000 // few of many tasks will match: read further ahead
 	}
-	if o.Key != "" {
+	if o.Key != "" || o.Part == Retried {
 		batch = 1000 // only the record tells
 	}
 	chunk := int64(min(want, max(16, 2*want/max(len(keys), 1))))
@@ -77,7 +86,7 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 				return after, false, err
 			}
 			first := earliest(sources)
-			if end = first == nil; end {
+			if end = first == nil || o.Part == DueNow && first.rows[0].Score > float64(store.Ms(o.Now)); end {
 				break
 			}
 			r := rowOf(first.rows[0])

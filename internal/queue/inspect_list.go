@@ -27,11 +27,28 @@ type ListOptions struct {
 	Limit int
 	// After is the Next of the previous page.
 	After string
+	// Part lists only a part of the due tasks, as of Now.
+	Part Part
+	Now  time.Time
 	// Had is how many bytes of records the caller has already, of other lists whose tasks share a page with these.
 	Had int
 
 	cause string // of Error
 }
+
+// Part is a part of the due tasks.
+type Part byte
+
+// The parts. A task that is due later is in one of the last two; only its record says in which.
+const (
+	AllDue  Part = iota
+	DueNow       // the due time has come, or the task waits for its key
+	Retried      // due later, and an attempt has ended
+	Fresh        // due later, and no attempt has ended
+)
+
+// later reports whether only tasks that are due later are meant.
+func (o *ListOptions) later() bool { return o.Part == Retried || o.Part == Fresh }
 
 func (o ListOptions) withDefaults() ListOptions {
 	if o.Limit <= 0 {
@@ -57,6 +74,9 @@ func (o *ListOptions) ofLane(l Lane) bool {
 }
 
 func (o *ListOptions) match(t *task.Task) bool {
+	if o.later() && (t.Attempts > 0) != (o.Part == Retried) {
+		return false
+	}
 	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
 }
 
@@ -259,7 +279,7 @@ func (q *Queue) appendRecords(ctx context.Context, p *Page, rows []row, o *ListO
 		if damaged {
 			*t = task.Task{ID: r.id}
 		}
-		if damaged && *o != (ListOptions{Limit: o.Limit, After: o.After, Had: o.Had}) || !damaged && !o.match(t) {
+		if damaged && (o.Part == Retried || *o != (ListOptions{Limit: o.Limit, After: o.After, Part: o.Part, Now: o.Now, Had: o.Had})) || !damaged && !o.match(t) {
 			continue
 		}
 		f := r.found

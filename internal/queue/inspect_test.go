@@ -142,6 +142,40 @@ func TestList_mergesTheLanesInDueOrder(t *testing.T) {
 	})
 }
 
+// The parts of the due tasks have each of them once, in due order, whatever the size of a page.
+func TestList_inParts(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(keyed("runs", "k", 1, task.Wait, 1), keyed("held", "k", 1, task.Wait, 2))
+		a.cycle(10, lanesOf("job"))
+		now := w.now()
+		var late, retried, fresh []string
+		for i := range 30 {
+			x := task.New("type"+strconv.Itoa(i%3), nil, task.ID(fmt.Sprintf("t%02d", i)), task.At(now.Add(time.Duration(i-9)*time.Minute-30*time.Second)))
+			switch {
+			case i < 10:
+				late = append(late, x.ID)
+			case i%4 == 0:
+				x.Attempts, retried = 1, append(retried, x.ID)
+			default:
+				fresh = append(fresh, x.ID)
+			}
+			w.add(x)
+		}
+		for _, limit := range []int{0, 1, 3, 10, 100} {
+			for part, want := range map[queue.Part][]string{queue.DueNow: append(slices.Clone(late), "held"), queue.Retried: retried, queue.Fresh: fresh} {
+				equal(t, fmt.Sprint("part ", part, " in pages of ", limit), foundIDs(w.all(task.Due, queue.ListOptions{Part: part, Now: now, Limit: limit})), want)
+			}
+		}
+		equal(t, "of a type", foundIDs(w.all(task.Due, queue.ListOptions{Part: queue.Retried, Now: now, Type: "type0"})), []string{"t12", "t24"})
+		c, err := w.q.Counts(t.Context())
+		w.must(err)
+		same(t, "counts", fmt.Sprint(c.Due, c.Overdue, c.Late, c.Held), fmt.Sprint(30, 10, 9, 1))
+	})
+}
+
 func TestList_ofASchedule(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -9,7 +9,7 @@ const pages = [
   [/^onbeat tasks show (.+)/, (t, id) => pathOf(id)],
   [/^onbeat tasks failures/, () => '/dead'],
   [/^onbeat tasks list --state running/, () => '/tasks' + query({ state: 'running' })],
-  [/^onbeat tasks list/, (t) => '/tasks' + query({ state: 'due', type: t.name })],
+  [/^onbeat tasks list/, (t) => '/tasks' + query({ state: 'waiting', type: t.name })],
   [/^onbeat instances/, () => '/instances'],
   [/^onbeat audit/, () => '/audit'],
 ];

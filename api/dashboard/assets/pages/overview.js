@@ -57,13 +57,13 @@ function rateOf(counts) {
 function showFigures({ counts, instances, summary: s }) {
   const now = Date.parse(counts.now);
   const room = instances.items.reduce((n, x) => n + (x.concurrency ?? 0), 0);
-  const heads = counts.lanes.filter((l) => l.overdue).map((l) => Date.parse(l.head));
+  const heads = counts.lanes.filter((l) => l.waiting).map((l) => Date.parse(l.head));
   const ahead = s.ahead.reduce((a, b) => a + b, 0);
   const ended = s.done + s.failed + s.dead + s.lost;
   const bad = [s.failed && `${number(s.failed)} to be retried`, s.dead && `${number(s.dead)} died`, s.lost && `${number(s.lost)} lost`].filter(Boolean);
   fill($('#figures'), {
     running: number(counts.running), capacity: room ? `of ${number(room)} at most` : '',
-    overdue: number(counts.overdue + counts.held), oldest: heads.length ? `the oldest for ${length(Math.max(0, now - Math.min(...heads)))}` : '',
+    waiting: number(counts.waiting), oldest: heads.length ? `the oldest for ${length(Math.max(0, now - Math.min(...heads)))}` : '',
     dead: number(counts.dead), died: `${number(counts.died)} died since the namespace was made`,
     ...rateOf(counts), finished: `${number(counts.finished)} since the namespace was made`,
     runs: number(ended), failed: bad.join(', '),
@@ -76,13 +76,13 @@ function showFigures({ counts, instances, summary: s }) {
 }
 
 function showLanes({ now, lanes }) {
-  const some = lanes.filter((l) => l.due).sort((a, b) => b.overdue - a.overdue || b.due - a.due).slice(0, 20);
+  const some = lanes.filter((l) => l.waiting + l.later).sort((a, b) => b.waiting - a.waiting || b.later - a.later).slice(0, 20);
   $('#lanes').hidden = !some.length;
   keyed($('#lanes tbody'), some, (l) => `${l.queue}\n${l.type}\n${l.priority}`, () => clone('lane'), (row, l) => {
-    $('a', row).href = '/tasks' + query({ state: 'due', type: l.type, queue: l.queue });
+    $('a', row).href = '/tasks' + query({ state: l.waiting ? 'waiting' : '', type: l.type, queue: l.queue });
     fill(row, {
-      queue: l.queue + (l.priority && l.priority !== 'normal' ? ', ' + l.priority : ''), type: l.type, overdue: number(l.overdue), later: number(l.due - l.overdue),
-      oldest: l.overdue && l.head ? length(Math.max(0, Date.parse(now) - Date.parse(l.head))) : '',
+      queue: l.queue + (l.priority && l.priority !== 'normal' ? ', ' + l.priority : ''), type: l.type, waiting: number(l.waiting), later: number(l.later),
+      oldest: l.waiting && l.head ? length(Math.max(0, Date.parse(now) - Date.parse(l.head))) : '',
     });
   });
 }

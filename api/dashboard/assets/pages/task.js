@@ -4,7 +4,7 @@ import { $, clone, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
 import { deedKinds, lifeOf } from '../tasks/life.js';
-import { attemptsOf, badgeOf, isLate, lastError, line, moment, scheduleOf, stopOf, whenOf } from '../tasks/words.js';
+import { attemptsOf, badgeOf, lastError, line, moment, scheduleOf, stopOf, whenOf } from '../tasks/words.js';
 import { ago } from '../time.js';
 import { View } from '../view.js';
 
@@ -27,9 +27,9 @@ async function load(signal) {
     if (!t) return {};
   }
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
-  const unhandled = isLate(t) && (await lacksHandler(t.type, signal));
+  const unhandled = t.state === 'waiting' && !t.held && (await lacksHandler(t.type, signal));
   deeds ??= await deedsOf(t, signal);
-  view.every = { running: 2000, due: 3000, ended: 0, gone: 0 }[t.state] ?? 15_000;
+  view.every = { running: 2000, waiting: 3000, retrying: 3000, planned: 3000, ended: 0, gone: 0 }[t.state] ?? 15_000;
   return { t, fate, unhandled };
 }
 
@@ -67,7 +67,7 @@ function show({ t, fate, unhandled }) {
   if (!t) return false;
   const badge = $('[data-field=state]', root);
   badge.dataset.kind = badgeOf(t);
-  fill(root, { state: t.held ? 'held' : t.state, lead: leadOf(t, fate) + (unhandled ? ` No instance that is here runs the type ${t.type}.` : '') });
+  fill(root, { state: t.state, lead: leadOf(t, fate) + (unhandled ? ` No instance that is here runs the type ${t.type}.` : '') });
   if (shown !== t.state) replace($('#act'), ...deedsFor(t.state).map((d) => button(d, undefined, d === 'retry' ? { class: 'primary' } : {})), ...copyOf(t));
   shown = t.state;
   root.task = t;
@@ -85,8 +85,11 @@ const copyOf = (t) => (may('operator') && t.type && t.state !== 'gone' ? [el('a'
 function leadOf(t, fate) {
   const error = lastError(t);
   switch (t.state) {
-    case 'due':
-      return (t.held ? 'It waits for its key.' : `It is due ${whenOf(t)}.`) + (error ? ` Attempt ${error.attempt} failed: ${line(error.error)}` : '');
+    case 'waiting':
+      return (t.held ? 'It waits for its key.' : `It has been waiting for a worker ${whenOf(t)}.`) + (error ? ` Attempt ${error.attempt} failed: ${line(error.error)}` : '');
+    case 'retrying':
+    case 'planned':
+      return `It is due ${whenOf(t)}.` + (error ? ` Attempt ${error.attempt} failed: ${line(error.error)}` : '');
     case 'running':
       return `It runs on ${t.instance} ${whenOf(t)}.`;
     case 'dead':

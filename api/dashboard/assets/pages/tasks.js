@@ -13,7 +13,7 @@ const pageSize = 50;
 const mostCalls = 10; // of one refresh
 let want = pageSize;
 
-const states = ['running', 'due', 'dead', 'done'];
+const states = ['running', 'waiting', 'retrying', 'planned', 'dead', 'done'];
 const state = () => (states.includes(params.get('state')) ? params.get('state') : '');
 
 async function load(signal) {
@@ -51,9 +51,11 @@ function show({ items, after, counts, asked }) {
 }
 
 function showCounts(n) {
-  fill($('#states'), { running: number(n.running), due: number(n.due + n.held), dead: number(n.dead), done: number(n.done) });
-  const held = n.held ? `, ${number(n.held)} waiting for their key` : '';
-  $('#counted').textContent = `Counts are of now, whatever the filters. Of the due ones ${number(n.overdue)} could run now${held}.`;
+  fill($('#states'), { running: number(n.running), waiting: number(n.waiting), dead: number(n.dead), done: number(n.done) });
+  $('#states [data-field=waiting]').dataset.kind = n.overdue ? 'bad' : '';
+  const parts = [n.overdue && `${number(n.overdue)} for a worker, for longer than a minute`, n.held && `${number(n.held)} for their key`].filter(Boolean);
+  $('#counted').textContent = 'Counts are of now, whatever the filters. ' + (parts.length ? `Of those that wait, ${parts.join(', and ')}. ` : '')
+    + `Retrying and planned together: ${number(n.later)}; onbeat would have to read each to count them apart.`;
   suggest(n.lanes);
 }
 
@@ -64,7 +66,7 @@ function showTask(row, t) {
   const badge = $('[data-field=state]', row);
   badge.dataset.kind = badgeOf(t);
   fill(row, {
-    id: t.id, type: t.type, state: t.held ? 'held' : t.state, when: whenOf(t), of: ofWords(t), attempts: attemptsOf(t),
+    id: t.id, type: t.type, state: t.state, when: whenOf(t), of: ofWords(t), attempts: attemptsOf(t),
     queue: t.queue + (t.priority && t.priority !== 'normal' ? ', ' + t.priority : ''),
     cause: t.unreadable ? line(t.unreadable) : error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
   });

@@ -10,8 +10,11 @@ const most = 20;
 
 // loadQueue asks for the tasks of a schedule that run, wait, or are dead.
 export async function loadQueue(schedule, signal) {
-  const pages = await Promise.all(['running', 'due', 'dead'].map((state) => some(schedule, state, signal)));
-  return Object.fromEntries(['running', 'due', 'dead'].map((state, i) => [state, pages[i]]));
+  const states = ['running', 'waiting', 'retrying', 'planned', 'dead'];
+  const pages = await Promise.all(states.map((state) => some(schedule, state, signal)));
+  const tasks = Object.fromEntries(states.map((state, i) => [state, pages[i]]));
+  const parts = [tasks.waiting, tasks.retrying, tasks.planned];
+  return { ...tasks, due: { items: parts.flatMap((p) => p.items), more: parts.some((p) => p.more) } };
 }
 
 // some reads the first tasks in a state. A page may be short although more follow, so it asks for a few.
@@ -42,9 +45,9 @@ export function showQueue(root, tasks, upcoming, zone, name) {
   };
   const dead = tasks.dead.items.length || tasks.dead.more;
   fill(root, {
-    scope: [`Now ${count('running', 'runs', 'run')} and ${count('due', 'is due', 'are due')}. `,
+    scope: [`Now ${count('running', 'runs', 'run')} and ${count('due', 'waits, or is due later', 'wait, or are due later')}. `,
       dead ? el('a', { href: '/dead' + query({ schedule: name }) }, count('dead', 'is dead', 'are dead')) : 'None is dead', '. ',
-      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ state: 'due', schedule: name }) }, 'Show all that are due') : ''],
+      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ schedule: name }) }, 'Show them all') : ''],
   });
   return rows.length > 0 || dead;
 }
@@ -55,7 +58,7 @@ function taskRow(t, zone) {
   const ms = new Date(t.slot ?? 0).getMilliseconds() > 0;
   const backfill = t.id.endsWith('+backfill') && 'backfilled';
   return {
-    key: t.id, kind: badgeOf(t), state: t.held ? 'held' : t.state, href: pathOf(t.id), task: t.slot ? stamp(t.slot, { ms }) : line(t.id, 60), slot: '',
+    key: t.id, kind: badgeOf(t), state: t.state, href: pathOf(t.id), task: t.slot ? stamp(t.slot, { ms }) : line(t.id, 60), slot: '',
     of: [t.slot ? thereOf(t.slot, zone) : 'by hand', backfill].filter(Boolean).join(' · '),
     when: whenOf(t), there: t.instance ? 'on ' + t.instance : '', explain: '',
     cause: error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',

@@ -10,7 +10,7 @@ export const deeds = {
   delete: { name: 'Delete', done: 'deleted', doing: 'Deleting' },
 };
 
-const onState = { running: ['cancel'], due: ['cancel'], dead: ['retry', 'delete'], done: ['delete'] };
+const onState = { running: ['cancel'], waiting: ['cancel'], retrying: ['cancel'], planned: ['cancel'], dead: ['retry', 'delete'], done: ['delete'] };
 
 // deedsFor are those for one task in a state; the server would refuse the others.
 export const deedsFor = (state) => (may('operator') ? (onState[state] ?? []) : []);
@@ -57,7 +57,7 @@ export async function renew(view, row, done) {
 // whatOf says what a deed to all tasks that a filter matches is done to: "dead tasks of type mail".
 export function whatOf(deed, filter) {
   const live = deed === 'cancel' && !filter.state;
-  return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'due and running tasks' : 'tasks');
+  return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'tasks that run, wait, retry or are planned' : 'tasks');
 }
 
 // many asks whether to do a deed to all tasks that a filter matches: it says first how many there are. It resolves to the bulk action that

@@ -33,7 +33,7 @@ export function watch(form, changed) {
   });
 }
 
-// suggest offers the types and queues that have due tasks now.
+// suggest offers the types and queues of which tasks wait, retry or are planned.
 export function suggest(lanes) {
   const lists = { types: lanes.map((l) => l.type), queues: lanes.map((l) => l.queue) };
   for (const [id, values] of Object.entries(lists)) {

@@ -76,11 +76,13 @@ function present(t, now) {
   switch (t.state) {
     case 'running':
       return [step(3, t.at, `Attempt ${t.attempt || n + 1} of ${t.max_attempts} began`, 'odd', { more: `on ${t.instance}; it may take ${t.timeout}`, now: true })];
-    case 'due': {
+    case 'waiting':
+    case 'retrying':
+    case 'planned': {
       if (t.held) return [step(3, undefined, 'Waits for its key', 'slow', { more: `others with the key ${t.key} run`, now: true })];
-      const late = +new Date(t.at) <= now;
+      const late = t.state === 'waiting';
       const words = n ? `attempt ${n + 1} of ${t.max_attempts}` : 'its first attempt';
-      return [step(3, t.at, late ? 'Due, and waits for a worker' : 'Will be due', late ? 'slow' : '', { more: words, now: late, ahead: !late })];
+      return [step(3, t.at, late ? 'Due, and waits for a worker' : 'Will be due', late ? (t.overdue ? 'bad' : 'slow') : '', { more: words, now: late, ahead: !late })];
     }
     case 'dead':
       if (t.runs?.at(-1)?.outcome === 'dead') return []; // its last run says so

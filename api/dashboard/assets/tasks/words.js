@@ -3,13 +3,15 @@ import { place } from '../api.js';
 import { el } from '../dom.js';
 import { ago, length, stamp } from '../time.js';
 
-export const kinds = { running: 'odd', dead: 'bad', done: 'good' };
+const kinds = { running: 'odd', waiting: 'slow', dead: 'bad', done: 'good' };
 
 // orders says how a list of tasks in a state is sorted.
 export const orders = {
-  '': 'running, then due, dead and done',
+  '': 'running, then those that wait, retry or are planned, by due time, then dead and done',
   running: 'the longest running first',
-  due: 'the earliest due first',
+  waiting: 'the longest due first',
+  retrying: 'the earliest next attempt first',
+  planned: 'the earliest due first',
   dead: 'those that died last first',
   done: 'those kept the longest first',
 };
@@ -20,9 +22,7 @@ export const scheduleOf = (name) => place`/schedules/${name}`;
 // plural writes a count with its noun.
 export const plural = (n, noun = 'task') => Number(n).toLocaleString('en-US') + ' ' + noun + (n === 1 ? '' : 's');
 
-export const isLate = (t) => t.state === 'due' && !t.held && new Date(t.at) < Date.now() - 1000;
-
-export const badgeOf = (t) => (t.held ? 'slow' : isLate(t) ? 'slow' : stopOf(t) ? '' : kinds[t.state] ?? '');
+export const badgeOf = (t) => (t.overdue ? 'bad' : stopOf(t) ? '' : kinds[t.state] ?? '');
 
 // stops are the errors of a run that was stopped. Attempts do not tell: a task that was retried by hand counts them anew.
 const stops = ['the task was cancelled', 'a newer slot replaced the task'];
@@ -38,8 +38,11 @@ export function whenOf(t) {
   if (t.held) return 'waits for its key';
   const at = new Date(t.at);
   switch (t.state) {
-    case 'due':
-      return isLate(t) ? `since ${stamp(at)}, ${ago(at)}` : `${stamp(at)}, ${ago(at)}`;
+    case 'waiting':
+      return `since ${stamp(at)}, ${ago(at)}`;
+    case 'retrying':
+    case 'planned':
+      return `${stamp(at)}, ${ago(at)}`;
     case 'running':
       return 'for ' + length(Math.max(0, Date.now() - at));
     case 'dead':

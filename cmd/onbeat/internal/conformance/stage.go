@@ -180,14 +180,14 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 	})
 }
 
-// finish waits until nothing is overdue, and stops what still runs. Up to that moment every slot must have
+// finish waits until nothing waits, and stops what still runs. Up to that moment every slot must have
 // arrived.
 func (s *Stage) finish(ctx context.Context) error {
-	s.act("waits until nothing is overdue")
-	err := s.Wait(ctx, "a moment with nothing overdue", func(ctx context.Context) (bool, error) {
+	s.act("waits until nothing waits")
+	err := s.Wait(ctx, "a moment in which nothing waits", func(ctx context.Context) (bool, error) {
 		n, err := s.Activity.Counts(ctx)
 		s.until = n.Now
-		return n.Overdue == 0 && n.Running == 0, err
+		return n.Waiting == 0 && n.Running == 0, err
 	})
 	if err != nil {
 		return err
