@@ -60,6 +60,9 @@ type ScheduleDetail struct {
 type Around struct {
 	Upcoming   []Slot `json:"upcoming"`    // the next slots, at most 5; none while paused
 	RecentRuns []Run  `json:"recent_runs"` // the newest first, about 5
+	// Dead counts its dead tasks. DeadAtLeast says that only the 10,000 tasks that died last were looked at.
+	Dead        int64 `json:"dead"`
+	DeadAtLeast bool  `json:"dead_at_least,omitempty"`
 }
 
 // Latest says how the last runs of a schedule went.

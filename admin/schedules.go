@@ -119,7 +119,11 @@ func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error
 	if err2 != nil {
 		return d, err2
 	}
-	d = ScheduleDetail{s.scheduleOf(&status), Around{upcoming(&status, now), ListOf(shownRuns(runs), "").Items}}
+	dead, more, err2 := s.q.DeadOf(ctx, name)
+	if err2 != nil {
+		return d, err2
+	}
+	d = ScheduleDetail{s.scheduleOf(&status), Around{upcoming(&status, now), ListOf(shownRuns(runs), "").Items, dead, more}}
 	d.Latest, d.Condition = latestOf(latest[name]), x.judge(&status)
 	return d, err
 }

@@ -78,6 +78,13 @@ func taskOf(f *queue.Found, now time.Time, p *producer.Producer, keys *seal.Keys
 	return out
 }
 
+// brief returns the task as a list shows it that is read again and again.
+func (t Task) brief() Task {
+	t.Payload, t.PayloadText, t.Secret, t.Encrypted = nil, "", nil, ""
+	t.Failures = t.Failures[max(len(t.Failures)-1, 0):]
+	return t
+}
+
 // StateError reports that a task is in a state in which the call can do nothing.
 type StateError struct {
 	ID    string

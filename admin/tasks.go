@@ -55,6 +55,8 @@ type TaskQuery struct {
 	Limit int
 	// After is the Next of the page before.
 	After string
+	// Brief leaves out payloads, and all failures of a task but the last.
+	Brief bool
 }
 
 // byHand is the reason given for what a person cancels.
@@ -114,7 +116,11 @@ func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
 	}
 	page.Next, err = t.walk(ctx, o, now, listed, func(p *queue.Page) (int, error) {
 		for i := range p.Tasks {
-			page.Items = append(page.Items, taskOf(&p.Tasks[i], now, t.p, t.q.Seal()))
+			x := taskOf(&p.Tasks[i], now, t.p, t.q.Seal())
+			if o.Brief {
+				x = x.brief()
+			}
+			page.Items = append(page.Items, x)
 		}
 		return o.Limit - len(page.Items), nil
 	})

@@ -165,6 +165,12 @@ func TestTasks_haveOneStateEach(t *testing.T) {
 					t.Errorf("among all: %s is %s", x.ID, x.State)
 				}
 			}
+			page, err = a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskDead}, Brief: true})
+			if err != nil || page.Items[0].Payload != nil || len(page.Items[0].Failures) != 1 {
+				t.Errorf("in brief: %+v, %v", page, err)
+			}
+			page, err = a.Tasks.List(ctx, admin.TaskQuery{})
+			must(t, err)
 			if n, err := a.Activity.Counts(ctx); err != nil || len(page.Items) != len(want) || n.Running != 1 || n.Waiting != 1 || n.Overdue != 1 || n.Later != 2 || n.Dead != 1 || n.Done != 1 {
 				t.Errorf("%d tasks, %+v, %v", len(page.Items), n, err)
 			}

@@ -17,6 +17,11 @@ import (
 // not compressed. And no other site can have a browser ask with its cookie, which is SameSite=Strict.
 var packed = []string{"/v1/audit", "/v1/beat", "/v1/schedules"}
 
+// mayPack reports whether an answer may be compressed. A list of tasks may only without payloads, beside which others put their own.
+func mayPack(r *http.Request) bool {
+	return r.Method == http.MethodGet && (slices.Contains(packed, r.URL.Path) || r.URL.Path == "/v1/tasks" && r.URL.Query().Get("brief") == "true")
+}
+
 // leastPacked is how many bytes an answer has that is worth it.
 const leastPacked = 1 << 10
 
@@ -28,7 +33,7 @@ var packers = sync.Pool{New: func() any {
 // pack compresses a reply that is long, if the client takes it so. A middleware of a library that does this beside the limits, which
 // have the whole reply in memory anyway, adds 600 KB to the program.
 func (b *buffer) pack(r *http.Request) {
-	if r.Method != http.MethodGet || !slices.Contains(packed, r.URL.Path) {
+	if !mayPack(r) {
 		return
 	}
 	b.header.Add("Vary", "Accept-Encoding")

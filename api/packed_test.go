@@ -20,6 +20,9 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 	for i := range 20 {
 		s.call(http.MethodPost, "/v1/schedules", fmt.Sprintf(`{"name":"s%d","every":"1h","task":"job"}`, i))
 	}
+	for i := range 20 {
+		s.call(http.MethodPost, "/v1/tasks", fmt.Sprintf(`{"type":"job","id":"job-%d"}`, i))
+	}
 	s.call(http.MethodPost, "/v1/tasks", `{"type":"job","id":"long","payload":{"text":"`+strings.Repeat("a", 2000)+`"}}`)
 	for _, c := range []struct {
 		path, accept string
@@ -34,6 +37,8 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 		{"/v1/schedules?nope=" + strings.Repeat("a", 2000), "gzip", false},
 		{"/v1/schedules/s1", "gzip", false},
 		{"/v1/tasks/long", "gzip", false},
+		{"/v1/tasks", "gzip", false}, // it has payloads, which tell of each other by their length
+		{"/v1/tasks?brief=true", "gzip", true},
 	} {
 		_, _, plain := s.call(http.MethodGet, c.path, "")
 		plain = in.ReplaceAllString(plain, "")
@@ -62,7 +67,7 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 		if err != nil || in.ReplaceAllString(strings.TrimSpace(string(text)), "") != plain {
 			t.Errorf("%s: %v, another answer: %.200s", name, err, text)
 		}
-		if list := strings.HasPrefix(c.path, "/v1/schedules") && c.path != "/v1/schedules/s1"; list != (w.Header().Get("Vary") != "") {
+		if list := c.packed || strings.HasPrefix(c.path, "/v1/schedules?") || c.path == "/v1/schedules"; list != (w.Header().Get("Vary") != "") {
 			t.Errorf("%s: Vary is %q", name, w.Header().Get("Vary"))
 		}
 	}

@@ -123,6 +123,9 @@ func (t *tasks) List(ctx context.Context, o admin.TaskQuery) (admin.List[admin.T
 	setFilter(query, &o.TaskFilter)
 	set(query, "after", o.After)
 	limit(query, o.Limit, 1000)
+	if o.Brief {
+		query.Set("brief", "true")
+	}
 	return listOf[admin.Task](ctx, t.c, "/tasks", query)
 }
 

@@ -65,6 +65,10 @@ func readAssets() (assets, error) {
 	return a, err
 }
 
+func takesGzip(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+}
+
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -101,7 +105,7 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	h.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		_, _ = w.Write(f.packed)
 		return

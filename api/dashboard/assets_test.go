@@ -34,11 +34,17 @@ func TestAssets_areThereAndEachIsUsed(t *testing.T) {
 
 func TestPages_areLight(t *testing.T) {
 	t.Parallel()
-	const most = 150_000
+	const most = 100_000
 	s := open(t)
 	for i := range list {
 		w := s.ask(http.MethodGet, address(&list[i]), "")
-		html, sum := w.Body.Len(), w.Body.Len()
+		packed := s.ask(http.MethodGet, address(&list[i]), "", "Accept-Encoding", "gzip")
+		html, sum := packed.Body.Len(), packed.Body.Len()
+		if z, err := gzip.NewReader(packed.Body); err != nil || packed.Header().Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s is not compressed: %v", list[i].Name, err)
+		} else if text, err := io.ReadAll(z); err != nil || string(text) != w.Body.String() {
+			t.Errorf("%s: what is packed is something else: %v", list[i].Name, err)
+		}
 		names := s.reached(w.Body.String())
 		for _, name := range names {
 			sum += s.ask(http.MethodGet, s.mustURL(name), "").Body.Len()

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"fmt"
 	"html/template"
@@ -154,5 +155,13 @@ func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, v *view, t *tem
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", policy)
-	_, _ = body.WriteTo(w)
+	h.Set("Vary", "Accept-Encoding")
+	if !takesGzip(r) { // a page has no secret and nothing of the request, so its compressed length tells nothing
+		_, _ = body.WriteTo(w)
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	_, _ = body.WriteTo(z)
+	_ = z.Close()
 }

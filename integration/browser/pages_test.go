@@ -2,17 +2,12 @@ package browser
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
 )
 
-// The pages with all that they can show, and without anything: can everybody use them, are they light, and does each role see what it may do?
+// The pages with all that they can show, and without anything: can everybody use them, and does each role see what it may do?
 func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +21,7 @@ func TestPages(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		test func(*world)
-	}{{"weight", weight}, {"roles", roles}, {"axe", accessible}} {
+	}{{"roles", roles}, {"axe", accessible}} {
 		t.Run(part.name, func(t *testing.T) { // one after the other: the last one changes what the others look at
 			r := *w.World
 			r.T = t
@@ -43,69 +38,6 @@ func (w *world) comes(role string) *tab {
 	b.open("/login")
 	b.signsIn(tokens[role], "/")
 	return b
-}
-
-// What the first view of a page may have the browser load: the document, scripts, styles and first answers of the API, as they come over
-// the wire.
-const (
-	mostWeight   = 150 << 10
-	mostRequests = 50
-)
-
-// wire counts what comes over the wire.
-type wire struct {
-	mu              sync.Mutex
-	hosts           map[string]bool
-	bytes, requests int
-}
-
-func (w *wire) hear(event any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch e := event.(type) {
-	case *network.EventRequestWillBeSent:
-		if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" {
-			w.hosts[u.Host] = true
-		}
-	case *network.EventLoadingFinished:
-		w.bytes += int(e.EncodedDataLength)
-		w.requests++
-	}
-}
-
-// read returns what came since the last call.
-func (w *wire) read() (bytes, requests int, hosts map[string]bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	bytes, requests, hosts = w.bytes, w.requests, w.hosts
-	w.bytes, w.requests, w.hosts = 0, 0, map[string]bool{}
-	return bytes, requests, hosts
-}
-
-func weight(w *world) {
-	b := w.comes("admin")
-	heard := &wire{hosts: map[string]bool{}}
-	if err := chromedp.Listen(b.ctx, heard.hear); err != nil {
-		w.Fatal(err)
-	}
-	sends(b, network.Enable, network.EnableParams{})
-	sends(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
-	for _, path := range []string{
-		"/", "/beat", "/schedules", "/schedules/well", "/schedules/well?edit=true", "/new-schedule", "/tasks", "/tasks/dead", "/dead", "/enqueue", "/instances", "/events", "/audit", "/login",
-	} {
-		b.do(chromedp.Navigate("about:blank")) // so that the page before asks nothing more
-		heard.read()
-		b.open(path)
-		took := value[float64](b, `performance.now()`)
-		bytes, requests, hosts := heard.read()
-		w.Logf("%-26s %5.1f KiB, %d requests, shown after less than %.0f ms", path, float64(bytes)/1024, requests, took)
-		if bytes > mostWeight || requests > mostRequests || requests < 3 {
-			w.Errorf("%s: its first view loads %d bytes in %d requests, want at most %d in %d", path, bytes, requests, mostWeight, mostRequests)
-		}
-		if len(hosts) != 1 || !hosts[strings.TrimPrefix(w.front.URL, "http://")] {
-			w.Errorf("%s asks other hosts: %v", path, hosts)
-		}
-	}
 }
 
 // looking is what anybody may do on a page: nothing of it changes more than what the page shows.

@@ -69,6 +69,40 @@ func (o *ListOptions) mayBe(id string) bool {
 	return ok && rest != "" && (rest[0] == '@' || rest[0] == '!')
 }
 
+// isOf reports from the ID alone whether a task is of a schedule: a name may go on behind that of another one, its slots may not.
+func isOf(schedule, id string) bool {
+	rest, ok := strings.CutPrefix(id, schedule)
+	return ok && rest != "" && (rest[0] == '@' || rest[0] == '!') && !strings.ContainsAny(rest[1:], "@!")
+}
+
+// deadLooked is how many dead tasks [Queue.DeadOf] looks at, and deadChunk at how many in one command.
+const (
+	deadLooked = 10_000
+	deadChunk  = 1000
+)
+
+// DeadOf counts the dead tasks of a schedule among the 10,000 that died last, without their records, in one round trip. It reports whether
+// there are older ones.
+func (q *Queue) DeadOf(ctx context.Context, schedule string) (n int64, more bool, err error) {
+	pipe := q.rdb.Pipeline()
+	all := pipe.ZCard(ctx, q.keys.Dead)
+	var parts []*redis.StringSliceCmd
+	for from := int64(0); from < deadLooked; from += deadChunk {
+		parts = append(parts, pipe.ZRevRange(ctx, q.keys.Dead, from, from+deadChunk-1))
+	}
+	if err := exec(ctx, pipe); err != nil {
+		return 0, false, fmt.Errorf("count the dead tasks of %q: %w", schedule, err)
+	}
+	for _, part := range parts {
+		for _, id := range part.Val() {
+			if isOf(schedule, id) {
+				n++
+			}
+		}
+	}
+	return n, all.Val() > deadLooked, nil
+}
+
 func (o *ListOptions) ofLane(l Lane) bool {
 	return (o.Queue == "" || o.Queue == l.Queue) && (o.Type == "" || o.Type == l.Type)
 }

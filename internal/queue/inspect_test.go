@@ -176,6 +176,23 @@ func TestList_inParts(t *testing.T) {
 	})
 }
 
+// The dead tasks of a schedule are counted by their IDs: its slots and the runs by hand, and not those of a schedule whose name goes on.
+func TestDeadOf(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		for i := range 1500 {
+			rdb.ZAdd(t.Context(), w.keys.Dead, redis.Z{Score: float64(i), Member: fmt.Sprintf("s@%d", i)})
+		}
+		for _, id := range []string{"s@7+backfill", "s!x", "s@t@1", "st@1", "s", "other@1"} {
+			rdb.ZAdd(t.Context(), w.keys.Dead, redis.Z{Score: 1, Member: id})
+		}
+		n, more, err := w.q.DeadOf(t.Context(), "s")
+		w.must(err)
+		same(t, "of the schedule", fmt.Sprint(n, more), "1502 false")
+	})
+}
+
 func TestList_ofASchedule(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -142,15 +142,15 @@ function left() {
 const view = new View(root, { load, show, empty: 'There is no schedule with this name, and none that could be restored.' });
 const queue = new View($('#ahead'), {
   empty: 'Nothing runs or waits, and no slot comes.',
-  load: async (signal) => ({ tasks: await loadQueue(name, signal), upcoming: present ? ((await get(place`/schedules/${name}`, {}, { signal })).upcoming ?? []) : [] }),
-  show: ({ tasks, upcoming }, box) => showQueue(box, tasks, upcoming, present ? words.zoneOf(present) : '', name),
+  load: (signal) => loadQueue(name, signal),
+  show: (found, box) => showQueue(box, found, present ?? {}, present ? words.zoneOf(present) : '', name),
 });
 const runs = runsView($('#runs'), name, () => (present ? words.zoneOf(present) : ''));
 const revisions = historyView($('#history'), name, { present: () => present, changed: () => look() });
 
 // showRest reads what belongs to the schedule.
 function showRest() {
-  [queue.every, runs.every] = here() ? [3000, 5000] : [0, 0];
+  [queue.every, runs.every] = here() ? [5000, 8000] : [0, 0];
   runs.refresh();
   revisions.refresh();
   if (!here()) return;

@@ -29,7 +29,7 @@ async function read(asked, signal) {
   let after = '';
   let calls = 0;
   do {
-    const page = await get('/tasks', { ...asked, limit: Math.min(1000, want - items.length), after }, { signal });
+    const page = await get('/tasks', { ...asked, limit: Math.min(1000, want - items.length), after, brief: true }, { signal });
     items.push(...page.items);
     after = page.next ?? '';
     calls++;

@@ -7,49 +7,29 @@ import { dueWords } from './next.js';
 import { momentBoth, thereOf } from './words.js';
 
 const most = 20;
+const ended = ['dead', 'done'];
 
-// loadQueue asks for the tasks of a schedule that run, wait, or are dead.
+// loadQueue asks for the first tasks of a schedule that run, wait or are due later.
 export async function loadQueue(schedule, signal) {
-  const states = ['running', 'waiting', 'retrying', 'planned', 'dead'];
-  const pages = await Promise.all(states.map((state) => some(schedule, state, signal)));
-  const tasks = Object.fromEntries(states.map((state, i) => [state, pages[i]]));
-  const parts = [tasks.waiting, tasks.retrying, tasks.planned];
-  return { ...tasks, due: { items: parts.flatMap((p) => p.items), more: parts.some((p) => p.more) } };
+  const page = await get('/tasks', { schedule, limit: most, brief: true }, { signal });
+  const tasks = page.items.filter((t) => !ended.includes(t.state)); // those that have ended come last
+  return { tasks, more: Boolean(page.next) && tasks.length === page.items.length };
 }
 
-// some reads the first tasks in a state. A page may be short although more follow, so it asks for a few.
-async function some(schedule, state, signal) {
-  const items = [];
-  let after = '';
-  for (let calls = 0; calls < 3; calls++) {
-    const page = await get('/tasks', { state, schedule, limit: 1000, after }, { signal });
-    items.push(...page.items);
-    after = page.next ?? '';
-    if (!after || items.length >= most) break;
-  }
-  return { items, more: after !== '' };
-}
-
-// showQueue shows them, and the slots of which no task is made yet.
-export function showQueue(root, tasks, upcoming, zone, name) {
-  const made = new Set(tasks.due.items.map((t) => t.slot && Date.parse(t.slot)));
-  const rows = [
-    ...tasks.running.items.slice(0, most).map((t) => taskRow(t, zone)),
-    ...tasks.due.items.slice(0, most).map((t) => taskRow(t, zone)),
-    ...upcoming.filter((x) => !made.has(Date.parse(x.slot))).map((x) => slotRow(x, zone)),
-  ];
+// showQueue shows them, and the slots of which no task is made yet. dead is how many of its tasks are dead.
+export function showQueue(root, { tasks, more }, { upcoming = [], dead = 0, dead_at_least: least }, zone, name) {
+  const made = new Set(tasks.map((t) => t.slot && Date.parse(t.slot)));
+  const coming = upcoming.filter((x) => !made.has(Date.parse(x.slot)) && Date.parse(x.slot) > Date.now() - 1000);
+  const rows = [...tasks.map((t) => taskRow(t, zone)), ...coming.map((x) => slotRow(x, zone))];
   keyed($('tbody', root), rows, (r) => r.key, () => clone('next'), showRow);
-  const count = (state, one, many) => {
-    const { items, more } = tasks[state];
-    return number(items.length) + (more ? ' or more ' : ' ') + (items.length === 1 && !more ? one : many);
-  };
-  const dead = tasks.dead.items.length || tasks.dead.more;
+  const running = tasks.filter((t) => t.state === 'running').length, rest = tasks.length - running;
+  const or = more ? ' or more' : '';
   fill(root, {
-    scope: [`Now ${count('running', 'runs', 'run')} and ${count('due', 'waits, or is due later', 'wait, or are due later')}. `,
-      dead ? el('a', { href: '/dead' + query({ schedule: name }) }, count('dead', 'is dead', 'are dead')) : 'None is dead', '. ',
-      tasks.due.items.length > most ? el('a', { href: '/tasks' + query({ schedule: name }) }, 'Show them all') : ''],
+    scope: [`Now ${number(running)}${rest ? '' : or} ${running === 1 ? 'runs' : 'run'} and ${number(rest)}${or} ${rest === 1 && !more ? 'waits, or is due later' : 'wait, or are due later'}. `,
+      dead || least ? el('a', { href: '/dead' + query({ schedule: name }) }, `${number(dead)}${least ? ' or more' : ''} ${dead === 1 && !least ? 'is' : 'are'} dead`) : 'None is dead', '. ',
+      more ? el('a', { href: '/tasks' + query({ schedule: name }) }, 'Show them all') : ''],
   });
-  return rows.length > 0 || dead;
+  return rows.length > 0 || dead > 0;
 }
 
 // taskRow names a task by its slot, as the rows of the slots that come, or else by its ID.
