@@ -28,6 +28,33 @@ type FailureGroup struct {
 	Oldest time.Time `json:"oldest"`
 	Newest time.Time `json:"newest"`
 	Last   string    `json:"last"` // the ID of the task that died last
+	// Schedules are those of the tasks, that of the task that died last first: at most 10. MoreSchedules says that there are others.
+	Schedules     []string `json:"schedules,omitempty"`
+	MoreSchedules bool     `json:"more_schedules,omitempty"`
+}
+
+// failureSchedules is how many schedules a group names.
+const failureSchedules = 10
+
+// Add adds the same group of the next page.
+func (g *FailureGroup) Add(next FailureGroup) {
+	g.Tasks += next.Tasks
+	g.Oldest = next.Oldest
+	g.MoreSchedules = g.MoreSchedules || next.MoreSchedules
+	for _, name := range next.Schedules {
+		g.of(name)
+	}
+}
+
+// of names a schedule.
+func (g *FailureGroup) of(schedule string) {
+	switch {
+	case schedule == "" || slices.Contains(g.Schedules, schedule):
+	case len(g.Schedules) == failureSchedules:
+		g.MoreSchedules = true
+	default:
+		g.Schedules = append(g.Schedules, schedule)
+	}
 }
 
 // failurePages is how many pages of tasks one page of groups is made from.
@@ -54,6 +81,7 @@ func (t *tasks) failures(ctx context.Context, o FailureQuery, pages int) (List[F
 			}
 			g.Tasks++
 			g.Oldest = f.At
+			g.of(f.Task.Schedule)
 		}
 		return 0, nil
 	}

@@ -27,6 +27,17 @@ func failing(t *testing.T, rdb *redis.Client) *onbeat.Dispatcher {
 	return d
 }
 
+func TestFailureGroup_namesSomeSchedules(t *testing.T) {
+	t.Parallel()
+	sum := admin.FailureGroup{Tasks: 1, Schedules: []string{"a"}}
+	for i := range 12 {
+		sum.Add(admin.FailureGroup{Tasks: 2, Schedules: []string{"a", fmt.Sprint(i)}})
+	}
+	if sum.Tasks != 25 || fmt.Sprint(sum.Schedules) != "[a 0 1 2 3 4 5 6 7 8]" || !sum.MoreSchedules {
+		t.Errorf("%+v", sum)
+	}
+}
+
 func TestTasks_groupsTheDeadByWhatTheyDiedOf(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/wording"
@@ -44,11 +45,11 @@ func (c *tasksFailuresCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	sum := 0
-	t := a.table("TASKS", "TYPE", "DIED LAST", "ERROR")
+	t := a.table("TASKS", "TYPE", "SCHEDULES", "DIED LAST", "ERROR")
 	for i := range groups {
 		g := &groups[i]
 		sum += g.Tasks
-		t.add(fmt.Sprint(g.Tasks), cmp.Or(g.Type, "unreadable"), wording.Ago(g.Newest, now), wording.OneLine(g.Error))
+		t.add(fmt.Sprint(g.Tasks), cmp.Or(g.Type, "unreadable"), schedulesOf(g), wording.Ago(g.Newest, now), wording.OneLine(g.Error))
 	}
 	if len(groups) > 0 {
 		t.print(a.out)
@@ -56,6 +57,16 @@ func (c *tasksFailuresCmd) Run(ctx context.Context, a *app) error {
 	}
 	a.printf("%s", a.style.dim(fmt.Sprintf("%s dead, of %s", counted(sum, "task"), counted(len(groups), "error"))))
 	return nil
+}
+
+// schedulesOf names the schedules of a group: the first three.
+func schedulesOf(g *admin.FailureGroup) string {
+	const most = 3
+	text := strings.Join(g.Schedules[:min(len(g.Schedules), most)], ", ")
+	if len(g.Schedules) > most || g.MoreSchedules {
+		text += ", …"
+	}
+	return text
 }
 
 // allFailures reads all pages, and adds up the groups that are on more than one.
@@ -73,8 +84,7 @@ func allFailures(ctx context.Context, t admin.Tasks, filter admin.TaskFilter) ([
 				groups = append(groups, g)
 				continue
 			}
-			groups[i].Tasks += g.Tasks
-			groups[i].Oldest = g.Oldest
+			groups[i].Add(g)
 		}
 		if q.After = page.Next; q.After == "" {
 			break

@@ -106,6 +106,11 @@ var scenes = []scene{
 	}},
 	{"/tasks/due", "a task is about to be cancelled", dialog("#act [data-act=cancel]")},
 	{"/tasks?state=dead", "all dead tasks are about to be deleted", dialog("#bulk [data-act=delete]")},
+	{"/dead", "a group is open", func(b *tab) {
+		const fails = "#groups tr:has(a[href='/schedules/fails'])"
+		b.click(fails + " summary")
+		b.waits(`document.querySelectorAll("` + fails + ` details li").length > 0`)
+	}},
 	{"/dead", "the dead of a group are about to be retried", dialog("#groups .acts [data-act=retry]")},
 	{"/schedules/nightly", "a schedule is about to be paused", dialog("#act [data-act=pause]")},
 	{"/schedules/nightly", "a schedule is about to be backfilled", dialog("#act [data-act=backfill]")},

@@ -160,6 +160,10 @@ func TestDead(t *testing.T) {
 	b.says("#scope", "4 dead tasks", "2 groups")
 	const mails, naps = "#groups tr:has([aria-label*='500'])", "#groups tr:has([aria-label*='slept badly'])"
 	b.shows(mails+" [data-field=tasks]", "3")
+	b.click(mails + " summary")
+	for i := range 3 {
+		b.shows(mails+" details li", fmt.Sprintf("mail-%d", i))
+	}
 	b.click(mails + " [data-act=retry]")
 	b.shows("dialog[open]", "3 tasks")
 	b.leaves()

@@ -5,7 +5,7 @@ import * as live from '../live.js';
 import { button, deedsForAll, many, renew } from '../tasks/act.js';
 import { Bulks } from '../tasks/bulk.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
-import { filterWords, pathOf, plural } from '../tasks/words.js';
+import { filterWords, pathOf, plural, scheduleOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
 import { View } from '../view.js';
 
@@ -30,7 +30,7 @@ async function read(asked, signal) {
     for (const g of page.items) {
       const sum = groups.get(keyOf(g));
       if (!sum) groups.set(keyOf(g), g);
-      else Object.assign(sum, { tasks: sum.tasks + g.tasks, oldest: g.oldest });
+      else Object.assign(sum, { tasks: sum.tasks + g.tasks, oldest: g.oldest, schedules: [...new Set([...(sum.schedules ?? []), ...(g.schedules ?? [])])], more_schedules: sum.more_schedules || g.more_schedules });
     }
     after = page.next ?? '';
   } while (after && ++pages < most);
@@ -60,12 +60,41 @@ function showGroup(row, g) {
     tasks: number(g.tasks), type: g.type || 'Not readable here', error: g.error || 'no error was given',
     newest: ago(g.newest), span: [...new Set([stamp(g.oldest), stamp(g.newest)])].join(' to '),
   });
-  if (row.group) return void (row.group = g);
+  const named = (g.schedules ?? []).join('\n') + g.more_schedules;
+  if (row.named !== named) fill(row, { schedules: schedulesOf(g) });
+  row.named = named;
+  const grown = row.group && row.group.newest !== g.newest;
+  const known = Boolean(row.group);
   row.group = g;
+  if (grown && $('details', row).open) showTasks(row);
+  if (known) return;
+  $('details', row).hidden = !(g.type && g.error);
+  $('summary', row).append(el('span', { class: 'unseen' }, ` of ${g.type}: ${g.error}`));
+  $('details', row).addEventListener('toggle', () => $('details', row).open && showTasks(row));
   const acts = [el('a', { class: 'button', href: pathOf(g.last), 'aria-label': `Show the last of ${g.type}: ${g.error}` }, 'Show the last')];
   // Without an error there is nothing that a filter could ask for: it would match all of the type.
   if (g.type && g.error) acts.unshift(...deedsForAll('dead').map((d) => button(d, undefined, { 'aria-label': `${d} all of ${g.type}: ${g.error}` })));
   if (may('operator')) fill(row, { act: acts });
+}
+
+// schedulesOf names the schedules of a group.
+function schedulesOf(g) {
+  const links = (g.schedules ?? []).flatMap((name, i) => [i ? ', ' : '', el('a', { href: scheduleOf(name) }, name)]);
+  return links.length ? [links.length > 2 ? 'of the schedules ' : 'of the schedule ', ...links, g.more_schedules ? ' and others' : ''] : '';
+}
+
+const fewTasks = 10;
+
+// showTasks shows the tasks of a group that died last.
+async function showTasks(row) {
+  const list = $('details ul', row), asked = { state: 'dead', ...filterOf(row.group) };
+  try {
+    const { items, next } = await get('/tasks', { ...asked, limit: fewTasks, brief: true });
+    const rest = next ? [el('li', {}, el('a', { href: '/tasks' + query(asked) }, 'All of them'))] : [];
+    list.replaceChildren(...items.map((t) => el('li', {}, el('a', { class: 'mono', href: pathOf(t.id) }, t.id), ' ', el('span', { class: 'muted' }, ago(t.at)))), ...rest);
+  } catch (err) {
+    list.replaceChildren(el('li', { class: 'error' }, err.message));
+  }
 }
 
 const view = new View($('#groups'), { load, show });
