@@ -32,6 +32,8 @@ type Bulk struct {
 	Filter TaskFilter `json:"filter"`
 	DryRun bool       `json:"dry_run,omitempty"` // only count them
 	After  string     `json:"after,omitempty"`
+	// Reason says why. The event of each page has it.
+	Reason string `json:"reason,omitempty" maxLength:"200" doc:"Why. The events have it."`
 }
 
 // tellTime is how long a page may take to tell what it did, when its caller waits no more.
@@ -85,6 +87,9 @@ func (b *Bulk) shelves() ([]shelf, error) {
 func (t *tasks) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	out := BulkResult{DryRun: b.DryRun}
 	from, err := b.shelves()
+	if err == nil {
+		err = queue.CheckReason(b.Reason)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -132,7 +137,7 @@ func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // what was done is told, also if the page was cut off
 	defer done()
 	return t.q.Tell(ctx, "tasks changed", "action", string(b.Action), "filter", string(filter), "tasks", strconv.Itoa(page.Changed),
-		"by", queue.Actor(ctx))
+		"by", queue.Actor(ctx), "reason", b.Reason)
 }
 
 // place is where a bulk goes on. A cancel goes over the tasks in the lanes again until nothing changes: to cancel a task lets the next

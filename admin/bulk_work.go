@@ -89,7 +89,7 @@ func (b *bulks) page(ctx context.Context, x *queue.Bulk) error {
 	bound, done := context.WithTimeout(context.WithoutCancel(ctx), bulkPage)
 	defer done()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(bulkLeave, done) })()
-	page, err := b.tasks.Bulk(By(bound, x.By), Bulk{Action: Action(x.Action), Filter: filter, After: x.Cursor})
+	page, err := b.tasks.Bulk(By(bound, x.By), Bulk{Action: Action(x.Action), Filter: filter, After: x.Cursor, Reason: x.Reason})
 	x.Changed += page.Changed
 	if err != nil {
 		x.Matched += page.Changed

@@ -40,6 +40,8 @@ type BulkSpec struct {
 	Filter TaskFilter `json:"filter"`
 	// About is how many tasks the caller has counted. Those who look how far the bulk action is see it.
 	About int `json:"about,omitempty" minimum:"0" doc:"How many tasks the sender has counted, to show to others."`
+	// Reason says why. The events have it, and those who look.
+	Reason string `json:"reason,omitempty" maxLength:"200" doc:"Why. The events have it."`
 }
 
 // BulkState is where a bulk action is.
@@ -98,7 +100,7 @@ func (b *bulks) Begin(ctx context.Context, s BulkSpec) (BulkTask, error) {
 	if err != nil {
 		return BulkTask{}, err
 	}
-	x, err := b.q.BeginBulk(ctx, queue.Bulk{ID: s.ID, Action: string(s.Action), Filter: filter, About: s.About}, b.queueOf(ctx))
+	x, err := b.q.BeginBulk(ctx, queue.Bulk{ID: s.ID, Action: string(s.Action), Filter: filter, About: s.About, Reason: s.Reason}, b.queueOf(ctx))
 	return bulkOf(x), err
 }
 
@@ -155,7 +157,7 @@ func filterOf(b *queue.Bulk) (f TaskFilter, err error) {
 func bulkOf(b queue.Bulk) BulkTask {
 	out := BulkTask{
 		ID: b.ID, By: b.By, State: BulkState(b.State), Matched: b.Matched, Changed: b.Changed, Unreadable: b.Unreadable, AtLeast: b.Short, Begun: b.Begun, At: b.At,
-		BulkSpec: BulkSpec{Action: Action(b.Action), About: b.About},
+		BulkSpec: BulkSpec{Action: Action(b.Action), About: b.About, Reason: b.Reason},
 	}
 	_ = json.Unmarshal(b.Filter, &out.Filter) // of a newer release as much as this one knows
 	switch out.State {

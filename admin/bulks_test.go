@@ -98,11 +98,22 @@ func TestBulks_doWhatTheFilterSays(t *testing.T) {
 			must(t, err)
 			run(t, d)
 			await(t, a, "runs", admin.TaskRunning)
-			begun, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.CancelTasks, Filter: admin.TaskFilter{Queue: "default"}, About: 21})
+			begun, err := a.Bulks.Begin(ctx, admin.BulkSpec{Action: admin.CancelTasks, Filter: admin.TaskFilter{Queue: "default"}, About: 21, Reason: "a test, of the state"})
 			must(t, err)
 			b := awaitBulk(t, a, begun.ID, in(admin.BulkDone))
-			if b.Matched != 21 || b.Changed != 21 || b.Unreadable != 0 || b.About != 21 || b.Filter.Queue != "default" || b.Action != admin.CancelTasks {
+			if b.Matched != 21 || b.Changed != 21 || b.Unreadable != 0 || b.About != 21 || b.Reason != "a test, of the state" || b.Filter.Queue != "default" || b.Action != admin.CancelTasks {
 				t.Errorf("%+v", b)
+			}
+			events, err := a.Activity.Events(ctx, admin.EventQuery{})
+			must(t, err)
+			told := map[string]string{}
+			for _, e := range events.Items {
+				told[e.Event] = e.Fields["reason"]
+			}
+			for _, kind := range []string{"bulk begun", "tasks changed", "bulk done"} {
+				if told[kind] != b.Reason {
+					t.Errorf("the event %q has the reason %q", kind, told[kind])
+				}
 			}
 			await(t, a, "onbeat.notify:x", admin.TaskWaiting)
 			list, err := a.Bulks.List(ctx)
@@ -125,7 +136,7 @@ func TestBulks_refuseWhatTheyCannotDo(t *testing.T) {
 		a, ctx := of(d), t.Context()
 		for _, s := range []admin.BulkSpec{
 			{}, {Action: "forget"}, {Action: admin.RetryTasks, Filter: admin.TaskFilter{State: admin.TaskWaiting}}, {Action: admin.RetryTasks, About: -1},
-			{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: task.BulkType}},
+			{Action: admin.CancelTasks, Filter: admin.TaskFilter{Type: task.BulkType}}, {Action: admin.CancelTasks, Reason: "a\tb"},
 		} {
 			if _, err := a.Bulks.Begin(ctx, s); !errors.Is(err, task.ErrInvalid) {
 				t.Errorf("%+v: %v", s, err)

@@ -21,6 +21,7 @@ type taskFilter struct {
 	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"With --all: only tasks with this key."`
 	Error    string `placeholder:"TEXT" help:"With --all: only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
+	Reason   string `placeholder:"TEXT" help:"With --all: why; the events show it."`
 	DryRun   bool   `help:"With --all: only count them."`
 }
 
@@ -29,7 +30,7 @@ func (f *taskFilter) check(ids []string) error {
 	if f.All == (len(ids) > 0) {
 		return &usageError{"which tasks?", "name some, or --all for every one that --queue, --type, --schedule, --key and --error match"}
 	}
-	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}, {"key", f.Key}, {"error", f.Error}} {
+	for _, v := range []struct{ name, value string }{{"queue", f.Queue}, {"type", f.Type}, {"schedule", f.Schedule}, {"key", f.Key}, {"error", f.Error}, {"reason", f.Reason}} {
 		if !f.All && v.value != "" {
 			return onlyWithAll(v.name)
 		}
@@ -57,7 +58,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	p := a.progress()
 	defer p.clear()
 	spec := admin.BulkSpec{
-		Action: action, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error},
+		Action: action, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error}, Reason: f.Reason,
 	}
 	sum := admin.BulkResult{DryRun: f.DryRun}
 	say := func() { p.say("%d tasks", sum.Matched) }
@@ -75,7 +76,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 
 // eachPage does page after page in this process, or counts them.
 func eachPage(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.BulkResult, say func()) error {
-	b := admin.Bulk{Action: s.Action, Filter: s.Filter, DryRun: sum.DryRun}
+	b := admin.Bulk{Action: s.Action, Filter: s.Filter, Reason: s.Reason, DryRun: sum.DryRun}
 	for {
 		page, err := cl.Tasks.Bulk(ctx, b)
 		sum.Add(page)

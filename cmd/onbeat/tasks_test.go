@@ -178,8 +178,11 @@ func TestTasks_ofEachState(t *testing.T) {
 	if out := s.must("tasks", "delete", "--all", "--type", "http", "--dry-run"); out != "2 tasks would be deleted\n" {
 		t.Errorf("%q", out)
 	}
-	if out := s.must("tasks", "delete", "--all", "--type", "http"); out != "2 of 2 tasks deleted\n" {
+	if out := s.must("tasks", "delete", "--all", "--type", "http", "--reason", "a test"); out != "2 of 2 tasks deleted\n" {
 		t.Errorf("%q", out)
+	}
+	if out := s.must("events"); !strings.Contains(out, "a test") {
+		t.Errorf("the events do not have the reason:\n%s", out)
 	}
 	if out := s.must("tasks", "cancel", "--all", "--queue", "none", "--dry-run"); out != "0 tasks would be cancelled, or asked to stop\n" {
 		t.Errorf("%q", out)

@@ -177,6 +177,8 @@ func TestDead(t *testing.T) {
 	dead("nap")
 	b.says("#scope", "1 dead task", "1 group")
 	b.click(naps + " [data-act=delete]")
+	b.shows("dialog[open] [data-act=ok]", "Delete 1 task")
+	b.fills("dialog[open] [name=reason]", "it cannot be mended")
 	b.agrees()
 	dead()
 	b.shows("#groups", "No task is dead")

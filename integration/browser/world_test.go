@@ -147,6 +147,16 @@ func (w *world) list(filter ...string) (ids []string) {
 	return ids
 }
 
+// deadTasks is how many tasks are dead.
+func (w *world) deadTasks() int {
+	w.Helper()
+	var s struct{ Counts struct{ Dead int } }
+	if _, out, _ := w.Try("status", "--json"); json.Unmarshal([]byte(out), &s) != nil { // it is not well
+		w.Fatal(out)
+	}
+	return s.Counts.Dead
+}
+
 // comesTo waits until each of some tasks is in a state.
 func (w *world) comesTo(state string, ids ...string) {
 	w.Helper()

@@ -50,6 +50,7 @@ type Bulk struct {
 	Filter []byte // in JSON
 	About  int    // how many tasks its sender has counted
 	By     string // who began it
+	Reason string // why, or ""
 
 	State string
 	Begun time.Time
@@ -98,7 +99,10 @@ func (q *Queue) BeginBulk(ctx context.Context, b Bulk, queue string) (Bulk, erro
 	if len(b.Filter) > longestFilter {
 		return Bulk{}, &task.FieldError{Field: "filter", Reason: "too long", Hint: fmt.Sprintf("%d bytes at most, in JSON", longestFilter)}
 	}
-	b.By = oneLine(Actor(ctx))
+	if err := CheckReason(b.Reason); err != nil {
+		return Bulk{}, err
+	}
+	b.By, b.Reason = oneLine(Actor(ctx)), oneLine(b.Reason)
 	return q.addBulk(ctx, "begin", b, queue)
 }
 
@@ -114,7 +118,7 @@ func (q *Queue) ResumeBulk(ctx context.Context, id, queue string) (Bulk, error) 
 
 // addBulk asks for what may add the task of a bulk action.
 func (q *Queue) addBulk(ctx context.Context, ask string, b Bulk, queue string) (Bulk, error) {
-	payload, err := json.Marshal(bulkPayload{b.Action, b.Filter, b.By})
+	payload, err := json.Marshal(bulkPayload{b.Action, b.Filter, b.By, b.Reason})
 	if err != nil {
 		return b, err
 	}
@@ -130,6 +134,7 @@ type bulkPayload struct {
 	Action string          `json:"action"`
 	Filter json.RawMessage `json:"filter"`
 	By     string          `json:"by,omitempty"`
+	Reason string          `json:"reason,omitempty"`
 }
 
 // StopBulk stops a bulk action in the name of the actor: its worker does nothing more after the page that it is at. One that has ended
@@ -160,7 +165,7 @@ func (q *Queue) askBulk(ctx context.Context, ask string, b Bulk, turn string, t 
 	lane := LaneOf(t)
 	v, err := bulkAskScript.Run(ctx, q.rdb, []string{k.Bulk, k.Tasks, k.Dead, k.Events, k.Lanes, k.Meta, k.Watch, k.Due(lane)}, []any{
 		b.ID, ask, oneLine(Actor(ctx)), b.Action, b.Filter, b.About, bulksOpen, bulksOfOne, bulksCap, BulkKept.Milliseconds(),
-		BulkSilence.Milliseconds(), q.caps.Events, turn, k.Wake, lane.String(), encodeSealed(nil, t, q.seal),
+		BulkSilence.Milliseconds(), q.caps.Events, turn, k.Wake, lane.String(), encodeSealed(nil, t, q.seal), b.Reason,
 	})
 	if err == nil {
 		r := store.NewReply(v)
@@ -295,7 +300,10 @@ func (q *Queue) judgeSilent(ctx context.Context, list []Bulk, now time.Time) err
 // parseBulk reads a record of lib_bulk.lua.
 func parseBulk(id, text string) (b Bulk, ok bool) {
 	parts := strings.Split(text, "\t")
-	if len(parts) != 5 {
+	if len(parts) == 5 { // without a reason
+		parts = append(parts, "")
+	}
+	if len(parts) != 6 {
 		return b, false
 	}
 	head := strings.Fields(parts[0])
@@ -314,6 +322,6 @@ func parseBulk(id, text string) (b Bulk, ok bool) {
 		ID: id, State: head[0], Action: head[1], turn: head[2], fence: n[0],
 		Begun: store.FromMs(store.ClampMs(float64(n[1]))), At: store.FromMs(store.ClampMs(float64(n[2]))), About: int(n[3]),
 		Matched: int(n[4]), Changed: int(n[5]), Unreadable: int(n[6]), Short: head[10] == "1",
-		By: parts[1], Filter: []byte(parts[2]), Cursor: parts[3], Said: parts[4],
+		By: parts[1], Filter: []byte(parts[2]), Cursor: parts[3], Said: parts[4], Reason: parts[5],
 	}, true
 }

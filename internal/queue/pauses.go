@@ -22,7 +22,7 @@ type Pause struct {
 // LongestReason is how many characters the reason of a pause has at most.
 const LongestReason = 200
 
-// CheckReason returns a [*task.FieldError] for the reason of a pause that is too long, or has control characters.
+// CheckReason returns a [*task.FieldError] for a reason, of a pause or a bulk action, that is too long, or has control characters.
 func CheckReason(reason string) error {
 	bad := &task.FieldError{Field: "reason", Value: reason}
 	switch {

@@ -4,7 +4,7 @@
 -- KEYS[5] lanes hash  KEYS[6] meta hash  KEYS[7] watch zset  KEYS[8] due set of the task
 -- ARGV[1] id  [2] begin; stop; or resume, one that was stopped or has failed  [3] who asks  [4] action  [5] filter  [6] about how many tasks match  [7] most open bulk actions  [8] most of one
 --     sender  [9] most that are kept  [10] how long one is kept after its end, ms  [11] how long its worker may be silent, ms
---     [12] cap of events  [13] a new turn; with stop, the turn to stop, or "" for any  [14] wake channel  [15] lane of the task  [16] its record
+--     [12] cap of events  [13] a new turn; with stop, the turn to stop, or "" for any  [14] wake channel  [15] lane of the task  [16] its record  [17] reason, or ""
 -- Returns {now, "ok", record}: one in another state stays as it is. Or, having done nothing, {now, "none"} if there is no such
 -- bulk action, and {now, "all"} or {now, "own"} by the bound that it would break. O(bulk actions).
 local hash, tasks, dead, events, lanes, meta, watch, due = unpack(KEYS)
@@ -48,7 +48,7 @@ local function begin(b)
   put(hash, b, keep)
   redis.call("HSET", tasks, task_of(b), ARGV[16])
   redis.call("ZADD", due, now, task_of(b))
-  record(events, cap, "event", "bulk begun", "bulk", id, "action", b.action, "filter", b.filter, unpack(given("by", by)))
+  record(events, cap, "event", "bulk begun", "bulk", id, "action", b.action, "filter", b.filter, unpack(given("by", by, "reason", b.reason)))
   lanes_known(lanes, meta, ARGV[14], { ARGV[15] })
   wake(watch, ARGV[14], now, nil, nil, true)
 end
@@ -70,7 +70,7 @@ if asked == "begin" and not b then
   end
   b = {
     id = id, state = "waiting", action = ARGV[4], turn = ARGV[13], fence = 0, begun = now, at = now, about = ARGV[6],
-    matched = "0", changed = "0", unreadable = "0", short = "0", by = by, filter = ARGV[5], cursor = "", said = "",
+    matched = "0", changed = "0", unreadable = "0", short = "0", by = by, filter = ARGV[5], cursor = "", said = "", reason = ARGV[17],
   }
   begin(b)
   remove_last("HDEL", hash, gone)
@@ -80,7 +80,7 @@ elseif asked == "stop" and is_open(b) and (ARGV[13] == "" or ARGV[13] == b.turn)
   b.state, b.at, b.said = "stopped", now, by -- the worker learns of it with its next note, which it may still make
   put(hash, b, keep)
   record(events, cap, "event", "bulk stopped", "bulk", id, "action", b.action, "filter", b.filter, "matched", b.matched,
-    "changed", b.changed, unpack(given("by", by)))
+    "changed", b.changed, unpack(given("by", by, "reason", b.reason)))
 elseif asked == "resume" and (b.state == "stopped" or b.state == "failed" or stalled(b)) then
   local full = crowded((all()), b.by)
   if full then

@@ -39,9 +39,9 @@ local least = b.short == "1" and "true" or ""
 put(hash, b, tonumber(ARGV[10]))
 if b.state == "done" then
   record(events, cap, "event", "bulk done", "bulk", id, "action", b.action, "filter", b.filter, "matched", b.matched,
-    "changed", b.changed, unpack(given("at_least", least, "by", b.by)))
+    "changed", b.changed, unpack(given("at_least", least, "by", b.by, "reason", b.reason)))
 elseif b.state == "failed" then
   record(events, cap, "event", "bulk failed", "bulk", id, "action", b.action, "filter", b.filter, "matched", b.matched,
-    "changed", b.changed, "error", b.said, unpack(given("at_least", least, "by", b.by)))
+    "changed", b.changed, "error", b.said, unpack(given("at_least", least, "by", b.by, "reason", b.reason)))
 end
 return { now, b.state, bulk_text(b) }

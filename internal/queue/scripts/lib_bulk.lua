@@ -2,10 +2,11 @@
 
 -- bulk reads a record: "state action turn fence begun at about matched changed unreadable
 -- short" (short: 1 if the counts may lack what a call changed whose answer nobody got), and behind a tab each who began it, the
--- filter, the cursor, and a text about its end. It returns nil for a record that is damaged.
+-- filter, the cursor, a text about its end and, if there is one, the reason. It returns nil for a record that is damaged.
 local function bulk(id, text)
-  local head, by, filter, cursor, said = string.match(text or "", "^([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)$")
-  local b = { id = id, by = by, filter = filter, cursor = cursor, said = said }
+  local head, by, filter, cursor, said, reason =
+    string.match(text or "", "^([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t?([^\t]*)$")
+  local b = { id = id, by = by, filter = filter, cursor = cursor, said = said, reason = reason }
   if head then
     local fence, begun, at
     b.state, b.action, b.turn, fence, begun, at, b.about, b.matched, b.changed, b.unreadable, b.short =
@@ -18,7 +19,7 @@ end
 local function bulk_text(b)
   local head = { b.state, b.action, b.turn, int(b.fence), int(b.begun), int(b.at), b.about, b.matched, b.changed, b.unreadable,
     b.short }
-  return table.concat({ table.concat(head, " "), b.by, b.filter, b.cursor, b.said }, "\t")
+  return table.concat({ table.concat(head, " "), b.by, b.filter, b.cursor, b.said, b.reason ~= "" and b.reason or nil }, "\t")
 end
 
 -- put writes a record, and keeps the hash for a while longer.

@@ -5,6 +5,7 @@ import { length, number, stamp } from '../time.js';
 
 const told = (ms) => (Number(ms) > 0 ? stamp(Number(ms), { ms: true }) : '');
 const by = (f) => (f.by ? `, by ${f.by}` : '');
+const why = (f) => (f.reason ? `: ${f.reason}` : '');
 const release = (f) => (f.release ? ` of release ${f.release}` : '');
 const who = (f) => `${f.instance}${release(f)}`;
 const changed = (word) => (f) => `${f.schedule} was ${word}${f.by ? ' by ' + f.by : ' by what the leader declares'}${changesOf(f)}`;
@@ -55,11 +56,11 @@ const sentences = {
   'task cancel asked': (f) => `${f.task} was asked to stop${by(f)}`,
   'task deleted': (f) => `${f.task}, which was ${f.state}, was removed${by(f)}`,
   'task retried by hand': (f) => `${f.task} is due again${by(f)}`,
-  'bulk begun': (f) => `a bulk action (${f.action}) has begun${by(f)}`,
+  'bulk begun': (f) => `a bulk action (${f.action}) has begun${by(f)}${why(f)}`,
   'bulk done': (f) => `a bulk action (${f.action}) is done: it changed ${f.at_least ? 'at least ' : ''}${number(f.changed)} of ${number(f.matched)} tasks`,
   'bulk stopped': (f) => `a bulk action (${f.action}) was stopped${by(f)}, after ${number(f.changed)} tasks`,
   'bulk failed': (f) => `a bulk action (${f.action}) failed after ${number(f.changed)} tasks: ${f.error}`,
-  'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}`,
+  'tasks changed': (f) => `${f.action} of ${number(f.tasks)} tasks${by(f)}${why(f)}`,
   'declares again': (f) => `a newer release is gone: the schedules of release ${f.release} are in force again`,
   'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
   'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,

@@ -1,10 +1,11 @@
 import '../page.js';
 import { get, query } from '../api.js';
-import { $, clone, el, fill, keyed, may } from '../dom.js';
+import { $, $$, clone, el, fill, keyed, may } from '../dom.js';
 import * as live from '../live.js';
-import { button, deedsForAll, many, renew } from '../tasks/act.js';
+import { button, deeds, deedsForAll, renew } from '../tasks/act.js';
 import { Bulks } from '../tasks/bulk.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
+import { many } from '../tasks/many.js';
 import { filterWords, pathOf, plural, scheduleOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
 import { View } from '../view.js';
@@ -47,6 +48,7 @@ function show({ groups, after, counts, asked }) {
   $('#groups [data-pager]').hidden = !after;
   fill($('#groups [data-pager]'), { shown: after ? 'The older ones are not counted here yet.' : '' });
   $('#bulk')?.toggleAttribute('hidden', !groups.length);
+  for (const b of $$('#bulk button')) b.textContent = `${deeds[b.dataset.act].name} all${after ? '' : ' ' + number(sum)} …`;
   return groups.length > 0;
 }
 
@@ -73,7 +75,7 @@ function showGroup(row, g) {
   $('details', row).addEventListener('toggle', () => $('details', row).open && showTasks(row));
   const acts = [el('a', { class: 'button', href: pathOf(g.last), 'aria-label': `Show the last of ${g.type}: ${g.error}` }, 'Show the last')];
   // Without an error there is nothing that a filter could ask for: it would match all of the type.
-  if (g.type && g.error) acts.unshift(...deedsForAll('dead').map((d) => button(d, undefined, { 'aria-label': `${d} all of ${g.type}: ${g.error}` })));
+  if (g.type && g.error) acts.unshift(...deedsForAll('dead').map((d) => button(d, deeds[d].name + ' …', { 'aria-label': `${d} all of ${g.type}: ${g.error}` })));
   if (may('operator')) fill(row, { act: acts });
 }
 

@@ -135,7 +135,7 @@ async function counting(dialog, { fields, said, count }, signal) {
 }
 
 const labels = {
-  trigger: 'Trigger', pause: 'Pause …', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore',
+  trigger: 'Trigger …', pause: 'Pause …', resume: 'Resume', backfill: 'Backfill …', edit: 'Edit', copy: 'Make one like it', delete: 'Delete …', restore: 'Restore',
 };
 
 // deedsFor are those for a schedule as it stands; the server would refuse the others.

@@ -1,8 +1,8 @@
 // What can be done to tasks: to one, or by the server to all that a filter matches.
-import { newKey, place, post, remove } from '../api.js';
+import { place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
-import { filterWords, plural } from './words.js';
+import { filterWords } from './words.js';
 
 export const deeds = {
   cancel: { name: 'Cancel', done: 'cancelled, or asked to stop', doing: 'Cancelling' },
@@ -18,8 +18,8 @@ export const deedsFor = (state) => (may('operator') ? (onState[state] ?? []) : [
 // deedsForAll are those for the tasks of a state ("": of any). To delete many needs an admin.
 export const deedsForAll = (state) => (state ? deedsFor(state) : ['cancel', 'retry']).filter((d) => may(d === 'delete' ? 'admin' : 'operator'));
 
-// button is one that does a deed. What holds it has the listener.
-export const button = (deed, label, props = {}) => el('button', { type: 'button', 'data-act': deed, ...props }, label ?? deeds[deed].name);
+// button is one that does a deed to one task, or asks first: then it ends in dots. What holds it has the listener.
+export const button = (deed, label, props = {}) => el('button', { type: 'button', 'data-act': deed, ...props }, label ?? deeds[deed].name + (deed === 'retry' ? '' : ' …'));
 
 // one does a deed to a task, and resolves to true if it was done.
 export async function one(deed, t) {
@@ -58,37 +58,4 @@ export async function renew(view, row, done) {
 export function whatOf(deed, filter) {
   const live = deed === 'cancel' && !filter.state;
   return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'tasks that run, wait, retry or are planned' : 'tasks');
-}
-
-// many asks whether to do a deed to all tasks that a filter matches: it says first how many there are. It resolves to the bulk action that
-// has begun, or to undefined. The page may be left then: the instances go on.
-export function many(deed, filter) {
-  const words = deeds[deed];
-  const said = el('p', { role: 'status' }, 'Counting …');
-  let about = 0;
-  const key = newKey(); // for each try to begin the same one
-  return ask({
-    title: `${words.name} all ${whatOf(deed, filter)}?`, body: said, action: words.name + ' them all', danger: deed !== 'retry',
-    ready: async (dialog, signal) => {
-      const count = await countAll({ action: deed, filter, dry_run: true }, signal, (n) => (said.textContent = `Counting … ${plural(n.matched)} so far`));
-      about = count.matched;
-      const rest = count.unreadable ? ` ${plural(count.unreadable)} more cannot be read, and stay as they are.` : '';
-      said.textContent = (about ? `${plural(about)} match now. Those that come to match meanwhile are included. The server does it: you need not wait.` : 'No task matches now.') + rest;
-      return about > 0;
-    },
-    act: () => post('/bulk', { action: deed, filter, about }, { key }),
-  });
-}
-
-// countAll has the server count page after page, and says after each how far it is.
-async function countAll(bulk, signal, say) {
-  const sum = { matched: 0, unreadable: 0, next: '' };
-  do {
-    const page = await post('/tasks/bulk', { ...bulk, after: sum.next || undefined }, { signal, key: undefined });
-    sum.matched += page.matched;
-    sum.unreadable += page.unreadable;
-    sum.next = page.next ?? '';
-    say(sum);
-  } while (sum.next && !signal.aborted);
-  return sum;
 }

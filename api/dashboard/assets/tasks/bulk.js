@@ -46,7 +46,7 @@ function endWords(e) {
 
 function show(item, e) {
   const what = `${deeds[e.action].doing} all ${whatOf(e.action, e.filter)}`;
-  fill(item, { what, by: `for ${e.by || 'somebody'}`, far: farWords(e) });
+  fill(item, { what, by: `for ${e.by || 'somebody'}${e.reason ? ': ' + e.reason : ''}`, far: farWords(e) });
   const bar = $('progress', item);
   bar.hidden = !isOpen(e);
   bar.setAttribute('aria-label', what);
