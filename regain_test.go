@@ -15,6 +15,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
@@ -135,6 +136,18 @@ func (w *lossy) open() archive.Archive {
 	return a
 }
 
+// audit judges all slots since the hour before, by schedule.
+func (w *lossy) audit(d *onbeat.Dispatcher) map[string]*audit.Report {
+	w.Helper()
+	a, err := d.Admin().Activity.Audit(w.Context(), audit.Options{Grace: time.Nanosecond})
+	must(w.T, err)
+	judged := map[string]*audit.Report{}
+	for i := range a.Schedules {
+		judged[a.Schedules[i].Schedule] = &a.Schedules[i]
+	}
+	return judged
+}
+
 func there(s *archive.Schedule) bool { return s != nil }
 
 // All instances and all of Redis are gone. What was applied or declared comes back from the archive, as it was; what was deleted does not.
@@ -182,6 +195,17 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		w.mu.Unlock()
 		stop()
 		w.empty()
+		var judged map[string]*audit.Report // nobody has restored anything yet
+		testredis.Eventually(t, patience, func() bool {
+			judged = w.audit(d)
+			return judged["fast"] != nil && judged["fast"].Unattended
+		}, "the archive tells which slots are overdue")
+		if r := judged["fast"]; len(judged) != 6 || r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] < int64(len(done)) {
+			t.Errorf("%d are judged, with the one that was deleted, and fast: %+v", len(judged), r)
+		}
+		if r := judged["thrice"]; r == nil || !r.OK() || r.Slots != 3 {
+			t.Errorf("thrice has ended: %+v", r)
+		}
 
 		d, stop = w.start()
 		w.settled(d)
@@ -223,6 +247,13 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 			}
 		}
 		w.mu.Unlock()
+		judged = w.audit(d)
+		if r := judged["fast"]; r.Broken() || r.Counts[audit.OnTime]+r.Counts[audit.Late] <= int64(len(done)) {
+			t.Errorf("fast: %+v", r)
+		}
+		if r := judged["thrice"]; !r.OK() || r.Slots != 3 {
+			t.Errorf("thrice has ended: %+v", r)
+		}
 
 		// The leader died before it had restored all, and before it noted that it had.
 		revision := w.get(d, "fast").Revision

@@ -41,7 +41,7 @@ func (v *view) lookAtInstances() {
 	alive := slices.ContainsFunc(v.list.Items, func(i Instance) bool { return i.LeaseLeftMS > 0 })
 	switch {
 	case !alive:
-		v.add(Trouble{Kind: NoLeader, Since: v.list.LeaderlessSince, Text: "no instance runs: nothing is scheduled, and no task begins", Show: "onbeat events"})
+		v.add(Trouble{Kind: NoLeader, Since: v.list.LeaderlessSince, Text: "no instance runs: nothing is scheduled, and no task begins", Show: "onbeat instances"})
 		if v.Counts.Schedules == 0 && v.list.LeaderlessSince.IsZero() {
 			v.Trouble[0].Text += "; is this the right namespace?"
 		}
@@ -299,7 +299,7 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 			}
 		case "archive lost":
 			line.Kind, line.Show, line.Warning = Archived, "onbeat events", true // nothing can be done now
-			line.Text = "entries were gone before they were archived: " + e.Fields["stream"]
+			line.Text = "Redis no longer had all entries that were to be archived next: " + e.Fields["stream"]
 		case "cannot decrypt":
 			if v.now.Sub(e.At) > keyForgotten {
 				continue

@@ -11,6 +11,7 @@ import (
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -167,17 +168,12 @@ func (t *term) regainSome(ctx context.Context, a archive.Archive, page []archive
 		if known[i] != 0 {
 			continue
 		}
-		st := queue.Stored{Name: page[i].Name, Definition: page[i].Definition, Last: page[i].Last, Pause: pauseOf(&page[i]), Seal: t.q.Seal()}
-		e, err := newEntry(st)
+		e, err := archivedEntry(&page[i], t.q.Seal())
 		if err != nil {
 			unread = append(unread, err)
 			continue
 		}
 		if e == nil || e.head.Origin != origin {
-			continue
-		}
-		if err := errors.Join(e.s.Validate(task.Limits{Payload: len(st.Definition) + 1}), checkType(e.s.Task)); err != nil || e.s.Name != st.Name { // who writes to the archive is another
-			unread = append(unread, fmt.Errorf("schedule %q of the archive: %w", st.Name, cmp.Or(err, errOtherName)))
 			continue
 		}
 		if err := e.catchUpWith(ctx, a); err != nil {
@@ -188,11 +184,74 @@ func (t *term) regainSome(ctx context.Context, a archive.Archive, page []archive
 		if err != nil {
 			return 0, nil, err
 		}
-		c.Expect, c.Definition = queue.Never, st.Definition // as it was: sealed, if it was
+		c.Expect, c.Definition = queue.Never, page[i].Definition // as it was: sealed, if it was
 		changes = append(changes, *c)
 	}
 	_, moved, err := t.q.Change(queue.By(calls, ByArchive), t.term.Epoch, changes)
 	return len(changes) - len(moved), unread, err
+}
+
+// archivedEntry makes the entry of an archived schedule, as it was after its last change. It is nil for one that was deleted or retired.
+func archivedEntry(x *archive.Schedule, keys *seal.Keys) (*entry, error) {
+	e, err := newEntry(queue.Stored{Name: x.Name, Definition: x.Definition, Last: x.Last, Pause: pauseOf(x), Seal: keys})
+	if e == nil || err != nil {
+		return nil, err
+	}
+	err = errors.Join(e.s.Validate(task.Limits{Payload: len(x.Definition) + 1}), checkType(e.s.Task)) // who writes to the archive is another
+	if err != nil || e.s.Name != x.Name {
+		return nil, fmt.Errorf("schedule %q of the archive: %w", x.Name, cmp.Or(err, errOtherName))
+	}
+	return e, nil
+}
+
+// ToRegain returns, by name, the schedules that only the archive knows because Redis came back empty, and no leader has restored them yet:
+// how they were when the archive last heard of them. It returns none without an archive. Besides them it returns a joined error for those
+// that it cannot read.
+func (s *Schedules) ToRegain(ctx context.Context) (list []Status, err error) {
+	if !s.past.Archived() {
+		return nil, nil
+	}
+	if state, err := s.q.Regained(ctx); err != nil || state == queue.FromArchive {
+		return nil, err
+	}
+	now, err := s.q.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.past.Archive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var unread []error
+	for after := ""; ; {
+		page, err := a.Schedules(ctx, after, regainPage)
+		if err != nil || len(page) == 0 {
+			return list, errors.Join(append(unread, err)...)
+		}
+		after = page[len(page)-1].Name
+		names := make([]string, len(page))
+		for i := range page {
+			names[i] = page[i].Name
+		}
+		known, err := s.q.ChangedAt(ctx, names)
+		if err != nil {
+			return list, err
+		}
+		for i := range page {
+			if known[i] != 0 {
+				continue
+			}
+			e, err := archivedEntry(&page[i], s.q.Seal())
+			if e != nil && err == nil {
+				if err = e.catchUpWith(ctx, a); err == nil {
+					list = append(list, e.status(now))
+				}
+			}
+			if err != nil {
+				unread = append(unread, err)
+			}
+		}
+	}
 }
 
 // pauseOf is what the archive has of a schedule's pause; "" if no caller could have paused it so.

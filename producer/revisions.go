@@ -194,7 +194,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 }
 
 // Forgotten returns what a schedule said before Redis came back empty, and when Redis made it anew; the moment is zero if Redis has
-// forgotten nothing of it. Only the archive knows that, and what it said is nil if the archive does not.
+// forgotten nothing of it, or it was restored, and so goes on with its rule and its grid. Only the archive knows that, and what it said is nil if the archive does not.
 func (s *Schedules) Forgotten(ctx context.Context, name string) (was *Revision, until time.Time, err error) {
 	if !s.past.Archived() {
 		return nil, until, nil
@@ -204,6 +204,9 @@ func (s *Schedules) Forgotten(ctx context.Context, name string) (was *Revision, 
 		return nil, until, err
 	}
 	first := noted[len(noted)-1]
+	if first.What == "restored" {
+		return nil, until, nil
+	}
 	older, err := s.past.RevisionsBefore(ctx, name, first.Number, true, 1)
 	if err != nil || len(older) == 0 || older[0].Definition == "" {
 		return nil, until, err

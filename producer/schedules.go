@@ -104,14 +104,19 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	e, err := newEntry(st)
+	if st.Last == "" {
+		return Status{Schedule: d.Schedule, Origin: d.Origin, Release: d.Release}, nil
+	}
+	e, err := entryFrom(st, &d.definitionHead, &d.Schedule)
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{Schedule: d.Schedule, Origin: d.Origin, Release: d.Release}
-	if e == nil {
-		return s, nil
-	}
+	return e.status(now), nil
+}
+
+// status returns how a schedule is, as of now.
+func (e *entry) status(now time.Time) Status {
+	s := Status{Schedule: *e.s, Origin: e.head.Origin, Release: e.head.Release}
 	s.Paused, s.Anchor, s.Runs, s.Pushed = e.last.Paused, e.last.Anchor, e.last.Runs, e.last.Slot
 	if p, ok := queue.ParsePause(e.pause); ok && s.Paused {
 		s.Pause = &Pause{p.At, p.By, p.Reason}
@@ -138,7 +143,7 @@ func statusOf(st queue.Stored, now time.Time) (Status, error) {
 			s.Next = time.Time{}
 		}
 	}
-	return s, nil
+	return s
 }
 
 // List returns all schedules by name. Besides them it returns a joined error for those that it cannot read because a newer

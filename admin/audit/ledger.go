@@ -76,7 +76,7 @@ func open(in input) *ledger {
 		if !p.Until.IsZero() && p.Until.Before(end) {
 			end = p.Until
 		}
-		if p.Until.IsZero() && in.Over && in.Settled.Before(end) {
+		if in.Over && in.Settled.Before(end) {
 			end = in.Settled
 		}
 		bounds[i] = [2]time.Time{start, end}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
@@ -17,9 +18,11 @@ type Loss struct {
 	Found time.Time `json:"found"`
 	// From is the last heartbeat of that instance that Redis still has; zero if Redis came back empty. Until is the latest
 	// moment whose writes may be lost: when the instance noticed. Known is the latest that is surely lost.
-	From  time.Time `json:"from,omitzero"`
-	Known time.Time `json:"known"`
-	Until time.Time `json:"until"`
+	From time.Time `json:"from,omitzero"`
+	// Archived is up to when the archive has what was before, if Redis came back empty; zero: there is no archive, or it has nothing.
+	Archived time.Time `json:"archived,omitzero"`
+	Known    time.Time `json:"known"`
+	Until    time.Time `json:"until"`
 }
 
 // Losses reads the losses that were found within the given time before now, oldest first. Each instance reports what Redis
@@ -33,18 +36,37 @@ func (r *Auditor) Losses(ctx context.Context, since time.Duration) ([]Loss, erro
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	return lossesOf(events), nil
+	return r.lossesOf(ctx, events)
 }
 
-func lossesOf(events []queue.Event) []Loss {
+func (r *Auditor) lossesOf(ctx context.Context, events []queue.Event) ([]Loss, error) {
 	var list []Loss
 	for _, e := range events {
 		if e.Kind == "lost writes" {
 			list = append(list, Loss{Found: e.At, From: moment(e.Fields["kept"]), Known: moment(e.Fields["known"]), Until: e.At})
 		}
 	}
-	return merged(list)
+	list = merged(list)
+	if !r.past.Archived() {
+		return list, nil
+	}
+	for i := range list {
+		if !list[i].From.IsZero() {
+			continue
+		}
+		upTo := fmt.Sprintf("%d-0", list[i].Known.UnixMilli()+1)
+		if err := r.past.HistoryBefore(ctx, upTo, "", func(e history.Entry) bool {
+			list[i].Archived = e.At
+			return false
+		}); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
 }
+
+// kept is up to when what was noted is still known: what was noted by then was not lost.
+func (l *Loss) kept() time.Time { return later(l.From, l.Archived) }
 
 // merged joins losses that overlap. A loss of everything stays as it is.
 func merged(list []Loss) []Loss {
@@ -71,14 +93,14 @@ func later(a, b time.Time) time.Time {
 // noted when its note was written; zero: there is none.
 func repeats(losses []Loss, due, noted time.Time) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool {
-		return !due.After(l.Until) && (noted.IsZero() || !noted.Before(l.From))
+		return !due.After(l.Until) && (noted.IsZero() || !noted.Before(l.kept()))
 	})
 }
 
 // mayHaveRun reports whether a slot that was noted as missed may have run before the note, in a time whose writes are lost
 // and in which Redis is known to have been up.
 func mayHaveRun(losses []Loss, due, noted time.Time) bool {
-	return slices.ContainsFunc(losses, func(l Loss) bool { return !due.After(l.Known) && !noted.Before(l.From) })
+	return slices.ContainsFunc(losses, func(l Loss) bool { return !due.After(l.Known) && !noted.Before(l.kept()) })
 }
 
 // moment reads unix milliseconds.

@@ -197,7 +197,10 @@ func (a *auditor) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	losses := lossesOf(events)
+	losses, err := a.lossesOf(ctx, events)
+	if err != nil {
+		return err
+	}
 	for name, in := range a.known {
 		in.Known, in.Gaps, in.Losses = known.From, known.Gaps, losses
 		if f := a.forgot[name]; f != nil {
@@ -228,6 +231,15 @@ func (a *auditor) list(ctx context.Context) (err error) {
 		return err
 	case err != nil:
 		a.unread = append(a.unread, err)
+	}
+	lost, err := a.s.ToRegain(ctx) // an archive that is away keeps nobody from judging what Redis has
+	if err != nil {
+		a.unread = append(a.unread, err)
+	}
+	for i := range lost {
+		if a.wanted(lost[i].Schedule.Name) {
+			a.listed = append(a.listed, lost[i])
+		}
 	}
 	a.now, err = a.q.Now(ctx)
 	if a.to.IsZero() || a.to.After(a.now) {

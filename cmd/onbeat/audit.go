@@ -123,8 +123,14 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 // showLosses prints the times whose writes Redis lost. The verdicts cannot know what happened then.
 func (a *app) showLosses(losses []audit.Loss) {
 	for _, l := range losses {
-		if l.From.IsZero() {
+		switch {
+		case !l.From.IsZero():
+		case l.Archived.IsZero():
 			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(slotLayout)+": the audit knows nothing of the time before"))
+			continue
+		default:
+			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(slotLayout)+": the archive has what was noted until "+
+				l.Archived.Format(slotLayout)))
 			continue
 		}
 		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(slotLayout)+" until "+l.Until.Format(slotLayout)+

@@ -23,7 +23,7 @@ func (p *Past) Events(ctx context.Context, since time.Time, limit int) ([]queue.
 	if all, err := p.hasEvents(ctx, lastBefore(since)); all || err != nil {
 		return list, err
 	}
-	a, err := p.archived(ctx)
+	a, err := p.Archive(ctx)
 	if err != nil {
 		return list, err
 	}
@@ -66,7 +66,7 @@ func (p *Past) EventsAfter(ctx context.Context, id string, since time.Time, limi
 		}
 		return p.q.EventsAfter(ctx, id, since, limit)
 	}
-	a, err := p.archived(ctx)
+	a, err := p.Archive(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (p *Past) RevisionsBefore(ctx context.Context, name string, number int64, f
 			return nil, err
 		}
 	}
-	a, err := p.archived(ctx)
+	a, err := p.Archive(ctx)
 	if err != nil {
 		return nil, err
 	}

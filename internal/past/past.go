@@ -34,8 +34,8 @@ func (p *Past) Reaches(ctx context.Context, since time.Time) (bool, error) {
 // asked.
 const archiveTime = 5 * time.Second
 
-// archived opens the archive, and sees whether it answers.
-func (p *Past) archived(ctx context.Context) (archive.Archive, error) {
+// Archive opens the archive, and sees whether it answers. The namespace has one: see [Past.Archived].
+func (p *Past) Archive(ctx context.Context) (archive.Archive, error) {
 	limited, done := context.WithTimeout(ctx, archiveTime)
 	defer done()
 	a, err := p.source.Archive(limited)
@@ -56,7 +56,7 @@ func (p *Past) Behind(ctx context.Context) (since time.Time, err error) {
 	if p.source == nil {
 		return since, nil
 	}
-	a, err := p.archived(ctx)
+	a, err := p.Archive(ctx)
 	if err != nil {
 		return since, err
 	}
@@ -79,7 +79,7 @@ func (p *Past) needed(ctx context.Context) (archive.Archive, error) {
 	if whole, err := p.whole(ctx); whole || err != nil {
 		return nil, err
 	}
-	return p.archived(ctx)
+	return p.Archive(ctx)
 }
 
 // whole reports whether Redis has all of the history that ever was. One that came back empty has not: it does not know any more since
@@ -275,7 +275,7 @@ func (p *Past) Runs(ctx context.Context, id string) ([]history.Note, error) {
 	if p.source == nil {
 		return nil, nil
 	}
-	a, err := p.archived(ctx)
+	a, err := p.Archive(ctx)
 	if err != nil {
 		return nil, err
 	}
