@@ -11,7 +11,11 @@ import (
 	"github.com/onbeat/onbeat/producer"
 )
 
-// load reads what earlier leaders have noted. For a window that is new, all begins now.
+// young is how old a namespace is at most that is new, or came back empty.
+const young = time.Minute
+
+// load reads what earlier leaders have noted. For a window that is new, all begins now; in a namespace that is new, or that came back
+// empty, the runs and slots since its beginning count too: no leader noted anything of them.
 func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 	all, err := n.q.Notices(ctx)
 	if err != nil {
@@ -29,6 +33,13 @@ func (n *Notifier) load(ctx context.Context, now time.Time) (*known, error) {
 				return nil, err
 			}
 			place = position{UpTo: now.UnixMilli(), Event: ends.Event, Entry: ends.Entry, Run: ends.Run}
+			first, err := n.q.EventTail(ctx, "", 1)
+			if err != nil {
+				return nil, err
+			}
+			if len(all) == 0 && len(first.Items) > 0 && now.Sub(first.Items[0].At) < young {
+				place.Entry, place.Run = "", ""
+			}
 		}
 		r.place = place
 		k.rounds = append(k.rounds, r)

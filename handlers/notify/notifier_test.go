@@ -131,6 +131,39 @@ func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
 	})
 }
 
+// Nobody has noted a position in a namespace that is new, or that came back empty: what happened there is told. In one that is older,
+// all begins with the first leader that has targets.
+func TestNotifier_tellsWhatHappenedInANewNamespace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age  time.Duration
+		told bool
+	}{"new": {time.Second, true}, "older": {time.Hour, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+				w := newWorld(t, rdb)
+				now, err := w.q.Now(t.Context())
+				must(t, err)
+				first := fmt.Sprintf("%d-1", now.Add(-c.age).UnixMilli())
+				must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: w.q.Keys().Events, ID: first, Values: []any{"event", "joined"}}).Err())
+				w.note(fmt.Sprintf("night@%d missed", now.UnixMilli()))
+				must(t, w.q.Tell(t.Context(), "no leader", "instance", "x"))
+				target := ops
+				target.On = []Topic{Missed, Leader}
+				l := w.lead("a", target)
+				l.turn()
+				l.turn()
+				if c.told {
+					w.same("1 slot was missed")
+				} else {
+					w.same()
+				}
+			})
+		})
+	}
+}
+
 // A leader that goes leaves the open window to the next one.
 func TestNotifier_aChangeOfLeaderLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
@@ -273,16 +306,6 @@ func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
 		a.turn()
 		w.same("1 slot was missed", "1 slot was missed")
 	})
-}
-
-func TestNotifier_tellsNothingOfTheTimeBeforeItHadTargets(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testredis.Mini(t).Client)
-	w.note("m@1000 missed outage")
-	must(t, w.q.Tell(t.Context(), "no leader", "instance", "x"))
-	a := w.lead("a", ops)
-	a.turn()
-	w.same()
 }
 
 // fakeSession is of an instance that does not lead.
