@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,6 +60,7 @@ func (w *lossy) start() (*onbeat.Dispatcher, func()) {
 		}
 		return nil
 	})))
+	must(w.T, d.Handle("fails", handlers.Func(func(context.Context, *task.Task) error { return errors.New("out of ink") })))
 	must(w.T, d.Schedule("mine", schedule.Every(time.Hour), "job", nil))
 	must(w.T, d.Schedule("thrice", schedule.Rule{Every: 200 * time.Millisecond, MaxRuns: 3}, "job", nil))
 	return d, run(w.T, d)
@@ -277,6 +279,48 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		if _, err := d.Admin().Schedules.Get(ctx, "nightly"); !errors.Is(err, task.ErrNotFound) {
 			t.Errorf("restored though Redis was not empty: %v", err)
 		}
+	})
+}
+
+// A job that was dead before Redis came back empty is not well after it, also if no run of it ends for hours.
+func TestRegain_knowsWhatFailed(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, url string) {
+		w := newLossy(t, url)
+		ctx := t.Context()
+		d, stop := w.start()
+		s := onbeat.Schedule{Name: "doomed", Rule: schedule.Rule{Every: 24 * time.Hour}, Task: "fails"}
+		s.MaxAttempts = 1
+		_, err := d.Admin().Schedules.Apply(ctx, s)
+		must(t, err)
+		failing := func(of string) {
+			t.Helper()
+			testredis.Eventually(t, patience, func() error {
+				s := w.get(d, "doomed")
+				if s.Condition.Health != admin.Failing || !strings.Contains(s.Condition.Why, "out of ink") {
+					return fmt.Errorf("%s: %+v", of, s.Condition)
+				}
+				return nil
+			}, "it is failing")
+		}
+		failing("before")
+		a := w.open()
+		testredis.Eventually(t, patience, func() (found bool) {
+			must(t, a.HistoryOf(ctx, "doomed", time.Time{}, func(e history.Entry) error {
+				found = found || e.Notes[0].Word == history.Dead
+				return nil
+			}))
+			return found
+		}, "its death is archived")
+		w.archived(a, "doomed", there)
+		w.empty() // the leader remembers the schedule, and not how it was
+		testredis.Eventually(t, patience, func() bool { _, err := d.Admin().Schedules.Get(ctx, "doomed"); return err == nil }, "it is back")
+		failing("with a leader that remembers")
+		stop()
+		w.empty()
+		d, _ = w.start()
+		w.has(d, "doomed")
+		failing("with nobody who remembers")
 	})
 }
 

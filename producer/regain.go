@@ -123,6 +123,9 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 		return err
 	}
 	t.tellRestored(restored)
+	if err := t.regainHealths(ctx); err != nil {
+		return err
+	}
 	if len(unread) == 0 {
 		return t.q.NoteRegained(calls, queue.FromArchive)
 	}
