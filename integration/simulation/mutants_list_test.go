@@ -197,6 +197,22 @@ func mutants() []mutant {
 			[]string{"policy"},
 		},
 		{
+			"the policy once is the policy skip", one("producer/step.go", "	case schedule.MissedSkip:\n", "	case schedule.MissedSkip, schedule.MissedOnce:\n"),
+			"35-missed-once-beside-the-beat",
+			[]string{"policy"},
+		},
+		{
+			"the policy once keeps all that was pushed ahead", one("producer/step.go", "e.s.Missed == schedule.MissedAll || slot.Equal(newest) && keepNewest",
+				"e.s.Missed != schedule.MissedSkip || slot.Equal(newest) && keepNewest"),
+			"35-missed-once-beside-the-beat",
+			[]string{"policy"},
+		},
+		{
+			"the policy once keeps the newest that was pushed ahead", one("producer/step.go", "(e.last.Paused || next.IsZero() || next.After(missed))", "!next.IsZero()"),
+			"35-missed-once-beside-the-beat",
+			[]string{"policy"},
+		},
+		{
 			"a standby is not present", one("instance/scripts/declare.lua", "    if orders[order] then\n", "    if false then\n"),
 			"33-a-standby-is-present",
 			[]string{"in force"},

@@ -27,17 +27,18 @@ type node struct {
 	stop  context.CancelFunc
 	done  chan struct{} // closed when Run has returned
 
-	started  time.Time
-	id       string    // by its log
-	ready    time.Time // by its log; zero while it is not
-	stopping time.Time // when it was told to stop
-	crashed  time.Time
-	ended    time.Time // when Run returned
-	err      error
-	died     chan struct{} // closed when it crashes
-	thaw     chan struct{} // not nil while it is frozen
-	ill      time.Time     // until when a fault of its own may hold it up
-	woes     []gap         // the times in which others may take it for dead
+	started    time.Time
+	id         string    // by its log
+	registered time.Time // by its log, when it last registered
+	ready      time.Time // by its log; zero while it is not
+	stopping   time.Time // when it was told to stop
+	crashed    time.Time
+	ended      time.Time // when Run returned
+	err        error
+	died       chan struct{} // closed when it crashes
+	thaw       chan struct{} // not nil while it is frozen
+	ill        time.Time     // until when a fault of its own may hold it up
+	woes       []gap         // the times in which others may take it for dead
 
 	running   map[*run]struct{}
 	freeSince time.Time // since when it has a free worker; zero: it has none
@@ -302,7 +303,7 @@ func (h *hearing) Write(p []byte) (int, error) {
 		}
 		switch line.Message {
 		case "registered":
-			n.id, n.ready = line.Instance, time.Time{}
+			n.id, n.ready, n.registered = line.Instance, time.Time{}, time.Now()
 			n.world.ids[line.Instance] = n
 		case "ready":
 			n.ready = time.Now()

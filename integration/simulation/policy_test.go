@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/schedule"
@@ -31,23 +32,16 @@ func (w *world) judgeCount(l *timeline) {
 
 // judgeGap: the slots of a time without a process follow the schedule's policy. Only clear gaps are judged: long ones, with
 // no other fault.
-func (w *world) judgeGap(l *timeline, g gap) {
-	offset := w.redis.offsetNow()
-	lease := w.plan.longestLease()
-	if !l.common || l.plan.MaxRuns > 0 || g.to.Sub(g.from) < 2*lease+2*time.Second || w.unclear(l, g) {
+func (w *world) judgeGap(l *timeline, g outage) {
+	if !l.common || l.plan.MaxRuns > 0 || g.to.Sub(g.from) < 2*w.plan.longestLease()+2*time.Second || w.unclear(l, g) {
 		return
 	}
-	var inside []*duty
-	for _, d := range l.duties {
-		if at := d.slot.Add(-offset); at.After(g.from.Add(lease+slack)) && at.Before(g.to.Add(-slack)) {
-			inside = append(inside, d)
-		}
-	}
-	if len(inside) == 0 {
+	missed, maybe := w.missedIn(l, g)
+	if len(missed) == 0 || slices.ContainsFunc(slices.Concat(missed, maybe), func(d *duty) bool { return d.forgiven }) {
 		return
 	}
-	latest, ran := inside[len(inside)-1], 0
-	for _, d := range inside {
+	latest, ran := missed[len(missed)-1], 0
+	for _, d := range missed {
 		if len(d.runs) > 0 {
 			ran++
 		}
@@ -62,8 +56,8 @@ func (w *world) judgeGap(l *timeline, g gap) {
 		if reach == 0 {
 			reach = schedule.DefaultCatchUp
 		}
-		for _, d := range inside {
-			if at := d.slot.Add(-offset); len(d.runs) == 0 && !d.mayBeCancelled() && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
+		for _, d := range missed {
+			if at := d.slot.Add(-g.offset); len(d.runs) == 0 && !d.mayBeCancelled() && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
 				w.blame("policy", "%s: %s was missed and never ran, and its policy is all", l.name, d.id)
 				return
 			}
@@ -72,42 +66,40 @@ func (w *world) judgeGap(l *timeline, g gap) {
 		if ran > 1 || ran == 1 && len(latest.runs) == 0 {
 			w.blame("policy", "%s: %d slots that were missed ran, and its policy is once", l.name, ran)
 		}
-		if ran == 0 && !latest.mayBeCancelled() && !w.ranAbout(l, g.to) {
+		later := slices.ContainsFunc(maybe, func(d *duty) bool { return len(d.runs) > 0 || d.mayBeCancelled() })
+		if ran == 0 && !latest.mayBeCancelled() && !later {
 			w.blame("policy", "%s: the latest missed slot, %s, never ran, and its policy is once", l.name, latest.id)
 		}
 	}
 }
 
-// ranAbout reports whether a slot at the very end of a gap ran, so that it was the latest missed slot.
-func (w *world) ranAbout(l *timeline, at time.Time) bool {
-	offset := w.redis.offsetNow()
+// missedIn returns the slots that were missed in an outage, and after them those about its end, of which the first may have been missed too.
+// A slot that was pushed ahead and is delayed past the end was not missed. If the clock of Redis was set later, the same times of slots may
+// have come in another time.
+func (w *world) missedIn(l *timeline, g outage) (missed, maybe []*duty) {
+	from := g.from.Add(w.plan.longestLease() + slack) // until then a claim may have been on its way
 	for _, d := range l.duties {
-		if slot := d.slot.Add(-offset); slot.After(at.Add(-slack)) && slot.Before(at.Add(slack)) && len(d.runs) > 0 {
-			return true
+		switch at := d.slot.Add(-g.offset); {
+		case !at.After(from) || !at.Before(g.to) || d.known.Before(g.from) || d.known.After(g.to.Add(slack)):
+		case d.first.Add(-g.offset).Before(g.back):
+			missed = append(missed, d)
+		default:
+			maybe = append(maybe, d)
 		}
 	}
-	return false
+	return missed, maybe
 }
 
 // unclear reports whether another event changes what happens to missed slots.
-func (w *world) unclear(l *timeline, g gap) bool {
-	offset := w.redis.offsetNow()
+func (w *world) unclear(l *timeline, g outage) bool {
 	for _, e := range l.edges {
-		if e.why != "nobody was there" && e.to.Add(-offset).After(g.from.Add(-slack)) && e.from.Add(-offset).Before(g.to.Add(slack)) {
+		if e.why != "nobody was there" && e.to.Add(-g.offset).After(g.from.Add(-slack)) && e.from.Add(-g.offset).Before(g.to.Add(slack)) {
 			return true
 		}
 	}
 	for _, o := range w.gaps {
 		if o != g && o.to.After(g.from.Add(-2*time.Second)) && o.from.Before(g.to.Add(5*time.Second)) {
 			return true
-		}
-	}
-	for _, d := range l.duties {
-		if d.forgiven {
-			return true
-		}
-		if overlap := l.plan.Overlap; overlap != "" && overlap != schedule.OverlapAllow && d.tries > 1 {
-			return true // a run that was lost comes back, and a late slot may overlap it
 		}
 	}
 	return false

@@ -179,12 +179,36 @@ func (w *world) watchManning(now time.Time) {
 	}
 }
 
-// gap is a time without a candidate.
+// gap is a time in which something was so.
 type gap struct{ from, to time.Time }
 
+// outage is a time without a candidate, up to when a process knew that it was ready. That process was elected at a moment from back on:
+// slots before it were missed, slots from the end of the outage on were not.
+type outage struct {
+	gap
+	back   time.Time
+	offset time.Duration // of the clock of Redis at the end
+}
+
+// outageUntil returns the outage that ends now. A look comes a while after a process knew that it was ready.
+func (w *world) outageUntil(now time.Time) outage {
+	o := outage{gap: gap{w.unmanned, now}, back: now, offset: w.redis.offsetNow()}
+	for _, n := range w.nodes {
+		if !n.canLead() {
+			continue
+		}
+		back := n.ready.Add(-w.bound())
+		if n.registered.After(back) || now.Before(n.ill) { // the reply may have been on its way for long
+			back = n.registered
+		}
+		o.to, o.back = sooner(o.to, later2(n.ready, w.unmanned)), sooner(o.back, later2(back, w.unmanned))
+	}
+	return o
+}
+
 func (w *world) closeGap(now time.Time) {
-	w.gaps = append(w.gaps, gap{w.unmanned, now})
-	offset := w.redis.offset
+	w.gaps = append(w.gaps, w.outageUntil(now))
+	offset := w.redis.offsetNow()
 	for _, l := range w.book.schedules {
 		l.edge(w.unmanned.Add(offset-slack), now.Add(offset+slack), "nobody was there")
 	}

@@ -43,7 +43,7 @@ type world struct {
 
 	looks        int
 	slowest      time.Duration
-	gaps         []gap
+	gaps         []outage
 	storms       []gap                    // the times in which a fault could be felt
 	pass         *passing                 // of the lead, from a process that was lost to another
 	passes       map[string]time.Duration // the longest that a due task waited for that, by what the process was lost to
