@@ -37,7 +37,7 @@ func (w *world) judgeGap(l *timeline, g outage) {
 		return
 	}
 	missed, maybe := w.missedIn(l, g)
-	if len(missed) == 0 || slices.ContainsFunc(slices.Concat(missed, maybe), func(d *duty) bool { return d.forgiven }) {
+	if len(missed) == 0 {
 		return
 	}
 	latest, ran := missed[len(missed)-1], 0
@@ -57,7 +57,7 @@ func (w *world) judgeGap(l *timeline, g outage) {
 			reach = schedule.DefaultCatchUp
 		}
 		for _, d := range missed {
-			if at := d.slot.Add(-g.offset); len(d.runs) == 0 && !d.mayBeCancelled() && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
+			if at := d.slot.Add(-g.offset); len(d.runs) == 0 && !d.mayBeCancelled() && !d.forgiven && g.to.Sub(at) < reach-2*time.Second && g.to.Before(w.quiet.Add(-20*time.Second)) {
 				w.blame("policy", "%s: %s was missed and never ran, and its policy is all", l.name, d.id)
 				return
 			}
@@ -102,5 +102,5 @@ func (w *world) unclear(l *timeline, g outage) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(w.lossy, func(since time.Time) bool { return since.After(g.from) && since.Before(g.to.Add(20*time.Second)) })
 }

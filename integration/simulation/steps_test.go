@@ -234,6 +234,7 @@ func (w *world) madeAnew(knew string) {
 
 // forgive notes that Redis may have lost its writes since a moment: runs may be repeated, and tasks gone.
 func (w *world) forgive(since time.Time, why string) {
+	w.lossy = append(w.lossy, since)
 	for _, d := range w.book.tasks {
 		open := d.state != dutyOver || d.goneAt.After(since)
 		for _, r := range d.runs {

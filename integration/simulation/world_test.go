@@ -44,6 +44,7 @@ type world struct {
 	looks        int
 	slowest      time.Duration
 	gaps         []outage
+	lossy        []time.Time              // since when Redis may have lost writes, for each time that it did
 	storms       []gap                    // the times in which a fault could be felt
 	pass         *passing                 // of the lead, from a process that was lost to another
 	passes       map[string]time.Duration // the longest that a due task waited for that, by what the process was lost to
