@@ -173,6 +173,8 @@ func (w *world) judgeOrder(r *run) {
 		switch {
 		case !r.claimed.After(p.claimed.Add(time.Millisecond)):
 			continue
+		case !w.hadRoom(r.duty.typ, p.claimed.Add(time.Millisecond)):
+			continue // a task that was claimed before, and had not begun yet, had taken the last room of its type
 		case p.why == older && p.by.node.isHalf(r.duty.line, p.claimed.Add(time.Millisecond), p.claimed.Add(-w.plan.Latency.d()-time.Millisecond), -w.redis.offsetNow()):
 			continue // its schedule had half of the workers, so the other went first
 		case p.why == crowded:
@@ -184,6 +186,17 @@ func (w *world) judgeOrder(r *run) {
 		break
 	}
 	r.duty.passed = nil
+}
+
+// hadRoom reports whether fewer runs of a type than its limit were claimed up to a moment by the clock of Redis, and had not ended by then.
+func (w *world) hadRoom(typ string, at time.Time) bool {
+	limit, count := w.plan.Limits[typ], 0
+	for _, r := range w.runs {
+		if r.duty.typ == typ && !r.claimed.After(at) && (r.ended.IsZero() || r.ended.Add(w.redis.offsetNow()).After(at)) {
+			count++
+		}
+	}
+	return limit <= 0 || count < limit
 }
 
 // isHalf reports whether runs of a schedule that were claimed before a moment, and ended after another, had half of the workers of a
