@@ -123,6 +123,7 @@ type activity struct {
 	instances *instances
 	tasks     *tasks
 	summaries summaries
+	incidents incidents
 }
 
 func (a *activity) Now(ctx context.Context) (time.Time, error) { return a.q.Now(ctx) }

@@ -56,6 +56,8 @@ type Trouble struct {
 	Warning bool `json:"warning,omitempty"`
 	// Since is when it began; zero if that is not known.
 	Since time.Time `json:"since,omitzero"`
+	// Until is when an incident was over.
+	Until time.Time `json:"until,omitzero"`
 	Text  string    `json:"text"`
 	// Show is the command that shows more.
 	Show string `json:"show"`
@@ -95,7 +97,7 @@ const (
 
 // worst is the order of the kinds. Paused is a schedule, or all instances.
 var worst = []string{
-	NoLeader, LeaderIdle, WorkersBusy, InstanceIdle, string(Unhandled), string(Hung), string(Failing), string(Overdue), string(Missed), string(Skipped),
+	NoLeader, LeaderIdle, WorkersBusy, InstanceIdle, Incident, string(Unhandled), string(Hung), string(Failing), string(Overdue), string(Missed), string(Skipped),
 	string(Stale), NoKey, Waiting, DeadTasks, LostWrites, Outbox, Archived, NoToken, NearlyFull, string(Paused), string(Retired),
 }
 
@@ -132,6 +134,7 @@ func (a *activity) Status(ctx context.Context) (Status, error) {
 	v.CouldNotAsk = append(v.CouldNotAsk, x.couldNotAsk()...)
 	v.ask("the dead tasks", a.lookAtDead(ctx, v, counts.Dead))
 	v.ask("the events", a.lookAtEvents(ctx, v))
+	v.ask("the releases", a.lookAtReleases(ctx, v))
 	v.ask("the archive", a.lookAtArchive(ctx, v))
 	v.ask("some schedules, which a newer release wrote", unread)
 	return v.done(), nil

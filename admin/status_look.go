@@ -321,6 +321,9 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		}
 	}
 	back.tell(v)
+	if err == nil {
+		err = a.lookAtIncidents(ctx, v, events)
+	}
 	if err != nil || len(retired) == 0 {
 		return err
 	}

@@ -78,6 +78,29 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	return list, r.countRunning(ctx, list)
 }
 
+// Release is a release that is registered, or was lost within a day.
+type Release struct {
+	Name  string
+	Order int64     // the higher, the newer
+	Gone  time.Time // when its last instance was lost; zero while one is registered
+}
+
+// Releases returns the releases in no order, without those that left cleanly.
+func (r *Registry) Releases(ctx context.Context) ([]Release, error) {
+	all, err := r.rdb.HGetAll(ctx, r.keys.Releases).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list releases: %w", store.Classify(err))
+	}
+	list := make([]Release, 0, len(all))
+	for name, text := range all {
+		var order, gone int64
+		if n, _ := fmt.Sscanf(text, "%d %d", &order, &gone); n == 2 {
+			list = append(list, Release{name, order, store.FromMs(gone)})
+		}
+	}
+	return list, nil
+}
+
 func (r *Registry) countRunning(ctx context.Context, list []Info) error {
 	if len(list) == 0 {
 		return nil

@@ -65,6 +65,11 @@ end
 -- its release gets a strike, and strikes put the release's next instance on probation: see state.lua.
 local proof = 120000
 
+-- host returns the host that an instance says it is on, for people: nil if it says none.
+local function host(id)
+  return string.match(redis.call("HGET", details, id) or "", '"host":"([^"\\]+)"')
+end
+
 -- become makes an instance ready (r) or draining (d).
 local function become(id, m, state)
   m.state = state
@@ -243,7 +248,7 @@ local function elect()
   redis.call("HSET", leader, "id", best.id, "gen", int(best.gen), "epoch", epoch, "order", int(best.order),
     "consume", best.consume, "open", open, "since", int(now), "back", back)
   record(events, cap_events, "event", "leader", "instance", best.id, "release", best.release, "epoch", epoch,
-    "before", current[1] or "")
+    "before", current[1] or "", unpack(given("host", host(best.id))))
   redis.call("DEL", watch)
   tell(channel, "leader")
 end

@@ -70,12 +70,14 @@ local function sweep()
   end
   local ends = {}
   for i = 1, #lost, 2 do
-    local id, lease_end = lost[i], tonumber(lost[i + 1])
+    local id, lease_ends = lost[i], tonumber(lost[i + 1])
+    local lease_end = lease_ends
     ended[id] = lease_end
     local member = redis.call("HGET", members, id)
     local m, gen = parse(member), generation(member)
     redis.call("ZREM", instances, id)
     redis.call("HDEL", members, id)
+    local on, length = host(id), num(string.match(redis.call("HGET", details, id) or "", '"lease_ms":(%d+)'))
     redis.call("HDEL", details, id)
     redis.call("HDEL", suspects, id)
     unwatch(id)
@@ -91,7 +93,7 @@ local function sweep()
         ends[m.release] = math.max(ends[m.release] or 0, lease_end)
       end
       record(events, cap_events, "event", "lost", "instance", id, "release", m.release, "generation", int(m.gen),
-        "lease", int(tonumber(lost[i + 1])))
+        "lease", int(lease_ends), unpack(given("host", on, "seen", length and int(lease_ends - length))))
     end
   end
   lose(ends)

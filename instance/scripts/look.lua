@@ -97,7 +97,8 @@ if known and due <= now then
   them.since = now
   suspect(lead[1], lead[2], them)
   record(events, cap_events, "event", "suspected", "instance", lead[1], "release",
-    parse(redis.call("HGET", members, lead[1])).release, "by", id, "reason", reason, "ms", int(now - since))
+    parse(redis.call("HGET", members, lead[1])).release, "by", id, "reason", reason, "ms", int(now - since),
+    unpack(given("host", host(lead[1]))))
   elect()
   return reply(1, signs, since, alone, theirs, mine, them.wrong, 0)
 end

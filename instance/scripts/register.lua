@@ -143,7 +143,7 @@ redis.call("HSET", members, id, member)
 remember(id, ARGV[11], had)
 redis.call("HSET", details, id, ARGV[7])
 redis.call("ZADD", instances, now + tonumber(ARGV[2]), id)
-record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen))
+record(events, cap_events, "event", "joined", "instance", id, "release", release, "generation", int(gen), unpack(given("host", host(id))))
 if before.gen then
   if before.release ~= release and not remains(before.release) then
     absent(before.release)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestTruth(t *testing.T) {
 	list := b.another()
 	b.open("/beat?view=table&zoom=60")
 	b.shows("#table tbody", "legacy")
-	w.serve("v2", head, beat, hangs)
+	leads := w.serve("v2", head, beat, hangs)
 	testredis.Eventually(w, patience, func() bool { return len(w.troubled("retired")) == 1 }, "legacy is not retired")
 	ran := `[...document.querySelectorAll('#table tbody tr')].filter((r) => r.cells[0].textContent === 'beat' && r.cells[7].textContent === 'v2').length`
 	b.waits(fmt.Sprintf("%s > %d", ran, value[int](b, ran)+5)) // legacy is in view, and the beat goes on
@@ -60,4 +61,18 @@ func TestTruth(t *testing.T) {
 	list.agrees()
 	testredis.Eventually(w, patience, func() bool { return len(w.troubled("hung")) == 0 }, "the run is not cancelled")
 	list.waits(`document.querySelector('.head [data-field=state]').textContent !== 'hung'`)
+
+	crashed := leads.Instance()
+	leads.Send(syscall.SIGKILL)
+	testredis.Eventually(w, patience, func() bool { return len(w.troubled("incident")) == 2 }, "the crash is no news")
+	list.open("/")
+	news := w.troubled("incident")
+	slices.SortFunc(news, func(a, b trouble) int { return strings.Compare(a.Name, b.Name) })
+	if !news[0].Warning || !strings.Contains(news[0].Text, crashed[len(crashed)-6:]+" (v2)") || !strings.Contains(news[0].Text, "(v1) leads since") || news[1].Name != "v2" {
+		w.Errorf("%+v", news)
+	}
+	list.shows("#attention", crashed[len(crashed)-6:]+" (v2) crashed")
+	list.shows("#attention", "v2 incident")
+	list.open(value[string](list, `[...document.querySelectorAll('#attention a')].find((a) => a.pathname === '/beat').getAttribute('href')`))
+	list.waits(`!document.querySelector('#when').textContent.startsWith('the last')`)
 }

@@ -14,7 +14,15 @@ const pages = [
   [/^onbeat audit/, () => '/audit'],
 ];
 
-function hrefOf(t) {
+// moment is the beat around an incident.
+function moment(t, asked) {
+  const from = Date.parse(t.since), to = Date.parse(t.until ?? asked);
+  const span = Math.max(60_000, (to - from) * 2);
+  return '/beat' + query({ zoom: Math.round(span / 1000), to: new Date((from + to + span) / 2).toISOString() });
+}
+
+function hrefOf(t, asked) {
+  if (t.kind === 'incident' && t.until) return moment(t, asked);
   for (const [command, page] of pages) {
     const found = command.exec(t.show);
     if (found) return page(t, found[1]);
@@ -25,8 +33,8 @@ function hrefOf(t) {
 // An item has key, tone, text, href, and more: a sentence in small.
 export function attention({ asked, trouble, more, could_not_ask: unasked }) {
   const items = trouble.map((t) => ({
-    key: `${t.kind} ${t.name} ${t.show}`, tone: t.warning ? 'slow' : 'bad', href: hrefOf(t), text: [t.name, t.kind.replaceAll('_', ' ')].filter(Boolean).join(' '),
-    more: line(t.text, 300) + (t.since ? `, for ${length(Date.parse(asked) - Date.parse(t.since))}` : ''),
+    key: `${t.kind} ${t.name} ${t.show}`, tone: t.warning ? 'slow' : 'bad', href: hrefOf(t, asked), text: [t.name, t.kind.replaceAll('_', ' ')].filter(Boolean).join(' '),
+    more: line(t.text, 300) + (t.until ? `, ${length(Date.parse(asked) - Date.parse(t.since))} ago` : t.since ? `, for ${length(Date.parse(asked) - Date.parse(t.since))}` : ''),
   }));
   items.push(...unasked.map((u) => ({ key: 'unasked ' + u.source, tone: 'bad', href: '/events', text: 'could not ask ' + u.source, more: line(u.error, 300) })));
   if (more) items.push({ key: 'more', tone: 'slow', href: '/schedules', text: `and ${number(more)} more` });
