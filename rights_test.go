@@ -198,7 +198,7 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 	must(t, err)
 	_, err = q.Retired(ctx, []string{"s"})
 	must(t, err)
-	_, err = q.AllDeleted(ctx)
+	_, err = q.AllGone(ctx, true)
 	must(t, err)
 	_, err = q.Revisions(ctx, "s")
 	must(t, err)

@@ -51,7 +51,13 @@ func (s *schedules) Revert(ctx context.Context, name string, revision int64) (Pl
 }
 
 func (s *schedules) Deleted(ctx context.Context) (List[Schedule], error) {
-	list, err := s.s.Deleted(ctx)
+	return s.gone(s.s.Deleted(ctx))
+}
+func (s *schedules) Retired(ctx context.Context) (List[Schedule], error) {
+	return s.gone(s.s.AllRetired(ctx))
+}
+
+func (s *schedules) gone(list []producer.Status, err error) (List[Schedule], error) {
 	page := List[Schedule]{Items: make([]Schedule, len(list))}
 	for i := range list {
 		page.Items[i] = s.scheduleOf(&list[i])

@@ -57,6 +57,8 @@ type Schedules interface {
 	// Deleted returns, by name, the schedules that can be restored, as they were. Besides them it returns a joined error for
 	// those that it cannot read because a newer release wrote them.
 	Deleted(ctx context.Context) (List[Schedule], error)
+	// Retired is Deleted for those that a newer release does not declare. They come back when their release is in force again.
+	Retired(ctx context.Context) (List[Schedule], error)
 	// Restore lets a deleted schedule go on, on its old grid, with its runs counted, and paused if it was. The error matches
 	// [task.ErrNotFound] if it was deleted over 30 days ago, or if one of that name was made since.
 	Restore(ctx context.Context, name string) (Schedule, error)

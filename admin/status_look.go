@@ -328,10 +328,35 @@ func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
 		return err
 	}
 	gone, err := a.q.Retired(ctx, retired) // those that have come back are not
-	for name, r := range gone {
-		v.add(Trouble{Warning: true, Kind: string(Retired), Name: name, Since: r.At, Text: retiredBy(r.By), Show: "onbeat schedules show " + name})
-	}
+	v.tellRetired(gone)
 	return err
+}
+
+// mostRetired is how many schedules the line of a release names.
+const mostRetired = 5
+
+// tellRetired tells what each release does not declare.
+func (v *view) tellRetired(gone map[string]queue.Retired) {
+	of := map[string][]queue.Retired{}
+	for _, r := range gone {
+		of[r.By] = append(of[r.By], r)
+	}
+	for release, list := range of {
+		slices.SortFunc(list, func(a, b queue.Retired) int { return strings.Compare(a.Name, b.Name) })
+		line := Trouble{Warning: true, Kind: string(Retired), Name: release, Show: "onbeat schedules list --retired"}
+		var names []string
+		for i, r := range list {
+			line.Since = earlier(line.Since, r.At)
+			if i < mostRetired {
+				names = append(names, r.Name)
+			}
+		}
+		line.Text = fmt.Sprintf("%s retired %s: %s", cmp.Or(release, "the release that leads"), wording.Count(int64(len(list)), "schedule", "schedules"), strings.Join(names, ", "))
+		if more := len(list) - len(names); more > 0 {
+			line.Text += fmt.Sprintf(" and %d more", more)
+		}
+		v.add(line)
+	}
 }
 
 // pausedBy adds since when and by whom all instances are paused. A later event of a pause counts more.

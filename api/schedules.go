@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/task"
 )
 
 // mostListed is the most items on a page that holds no tasks.
@@ -33,6 +34,7 @@ type ScheduleList struct {
 
 type listSchedulesIn struct {
 	Deleted flag `query:"deleted" doc:"List those that were deleted and can be restored."`
+	Retired flag `query:"retired" doc:"List those that a newer release does not declare."`
 	Page
 }
 
@@ -45,9 +47,18 @@ func (s *Server) listSchedules(ctx context.Context, in *listSchedulesIn) (*reply
 	if err != nil {
 		return nil, err
 	}
+	retired, err := in.Retired.value("retired")
+	if err != nil {
+		return nil, err
+	}
 	from := s.admin.Schedules.List
-	if deleted {
+	switch {
+	case deleted && retired:
+		return nil, &task.FieldError{Field: "retired", Value: string(in.Retired), Reason: "not together with deleted", Hint: "ask for one of them"}
+	case deleted:
 		from = s.admin.Schedules.Deleted
+	case retired:
+		from = s.admin.Schedules.Retired
 	}
 	list, err := from(ctx)
 	if err != nil && len(list.Items) == 0 {

@@ -36,6 +36,10 @@ func (s *schedules) Deleted(ctx context.Context) (admin.List[admin.Schedule], er
 	return s.all(ctx, url.Values{"deleted": {"true"}})
 }
 
+func (s *schedules) Retired(ctx context.Context) (admin.List[admin.Schedule], error) {
+	return s.all(ctx, url.Values{"retired": {"true"}})
+}
+
 // all reads all pages of a list of schedules.
 func (s *schedules) all(ctx context.Context, query url.Values) (admin.List[admin.Schedule], error) {
 	var items []admin.Schedule

@@ -217,8 +217,13 @@ func (s *Schedules) Forgotten(ctx context.Context, name string) (was *Revision, 
 
 // Deleted returns, by name, the schedules that were deleted and can be restored, as they were then. Besides them it returns a
 // joined error for those that it cannot read because a newer release wrote them.
-func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) {
-	gone, err := s.q.AllDeleted(ctx)
+func (s *Schedules) Deleted(ctx context.Context) ([]Status, error) { return s.gone(ctx, true) }
+
+// AllRetired is Deleted for those that a release retired, and that come back when their release is in force again.
+func (s *Schedules) AllRetired(ctx context.Context) ([]Status, error) { return s.gone(ctx, false) }
+
+func (s *Schedules) gone(ctx context.Context, deleted bool) ([]Status, error) {
+	gone, err := s.q.AllGone(ctx, deleted)
 	if err != nil {
 		return nil, err
 	}

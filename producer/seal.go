@@ -109,7 +109,7 @@ func (s *Schedules) KeysOf(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	gone, err := s.q.AllDeleted(ctx)
+	gone, err := s.q.AllGone(ctx, true)
 	for i := range gone {
 		count(gone[i].Name, gone[i].Definition)
 	}

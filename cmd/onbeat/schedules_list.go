@@ -16,18 +16,22 @@ import (
 
 type schedulesListCmd struct {
 	Deleted bool `help:"List deleted schedules that can be restored."`
+	Retired bool `help:"List schedules that a newer release does not declare. They come back when their release is in force again."`
 	Reveal  bool `help:"With --json: show the secret values of payloads too."`
 }
 
 // Run lists the schedules.
 func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
+	if c.Deleted && c.Retired {
+		return refuse("retired", "true", "not together with deleted", "ask for one of them")
+	}
 	cl, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	if c.Deleted {
-		return a.listDeleted(ctx, cl, c.Reveal)
+	if c.Deleted || c.Retired {
+		return c.listGone(ctx, a, cl)
 	}
 	instances, err := cl.Instances.List(ctx) // first: no slot that is next came before it
 	if err != nil {

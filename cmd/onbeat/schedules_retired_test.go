@@ -123,7 +123,10 @@ func TestSchedulesShow_saysWhoDeclaredAndWhoRetired(t *testing.T) {
 	if out := s.must("schedules", "list"); strings.Contains(out, "billing") {
 		t.Errorf("it is listed though it is retired:\n%s", out)
 	}
-	if _, kinds := s.kinds(); kinds["retired"] != "billing " {
+	if out := s.must("schedules", "list", "--retired"); !strings.Contains(out, "billing") || !strings.Contains(out, "retired by v3") || strings.Contains(out, "other") {
+		t.Errorf("the list of the retired ones:\n%s", out)
+	}
+	if _, kinds := s.kinds(); kinds["retired"] != "v3 " {
 		t.Errorf("the status names no retired schedule: %v", kinds)
 	}
 	for _, args := range [][]string{{"schedules", "trigger", "billing"}, {"schedules", "pause", "billing"}, {"preview", "billing"}} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
@@ -117,30 +118,41 @@ func (c *schedulesRestoreCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// listDeleted lists the schedules that can be restored.
-func (a *app) listDeleted(ctx context.Context, cl *client, reveal bool) error {
-	list, unread := cl.Schedules.Deleted(ctx)
+// listGone lists the schedules that can be restored, or those that were retired.
+func (c *schedulesListCmd) listGone(ctx context.Context, a *app, cl *client) error {
+	word, from := "deleted", cl.Schedules.Deleted
+	if c.Retired {
+		word, from = "retired", cl.Schedules.Retired
+	}
+	list, unread := from(ctx)
 	if len(list.Items) == 0 && unread != nil {
 		return unread
 	}
-	if !reveal {
+	if !c.Reveal {
 		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		return errors.Join(a.printJSON(list), unread)
 	}
 	if len(list.Items) == 0 {
-		a.printf("no deleted schedules in %s", cl.namespace)
+		a.printf("no %s schedules in %s", word, cl.namespace)
 		return unread
 	}
 	now, err := cl.Activity.Now(ctx)
 	if err != nil {
 		return err
 	}
-	t := a.table("NAME", "WHEN", "TASK", "DELETED", "BY", "STATE")
+	t := a.table("NAME", "WHEN", "TASK", strings.ToUpper(word), "BY", "STATE")
 	for i := range list.Items {
 		s := &list.Items[i]
-		t.add(cell{s.Name, a.style.bold}, shortWhen(s.Rule), s.Task, wording.Ago(s.Deleted.At, now), dash(s.Deleted.By), scheduleState(s))
+		at, by := s.Since, ""
+		switch {
+		case s.Retired != nil:
+			by = s.Retired.Release
+		case s.Deleted != nil:
+			by = s.Deleted.By
+		}
+		t.add(cell{s.Name, a.style.bold}, shortWhen(s.Rule), s.Task, wording.Ago(at, now), dash(by), scheduleState(s))
 	}
 	t.print(a.out)
 	return unread

@@ -47,6 +47,18 @@ func TestTruth(t *testing.T) {
 	b.waits(fmt.Sprintf("%s > %d", ran, value[int](b, ran)+5)) // legacy is in view, and the beat goes on
 	b.waits(`document.querySelector('#note').hidden`)
 
+	retired := w.troubled("retired")[0]
+	if retired.Name != "v2" || !strings.HasSuffix(retired.Text, "1 schedule: legacy") {
+		w.Errorf("%+v", retired)
+	}
+	list.open("/")
+	list.shows("#attention", retired.Text)
+	list.open("/schedules?state=retired")
+	list.shows("#list tbody tr:only-child", "legacy")
+	list.shows("#list tbody tr:only-child", "by v2")
+	list.open("/beat?zoom=60")
+	list.shows("#names a[data-retired]", "legacy")
+
 	testredis.Eventually(w, patience, func() bool { return len(w.troubled("hung")) == 1 }, "nothing hangs")
 	said := w.troubled("hung")[0]
 	list.open("/schedules")

@@ -38,22 +38,22 @@ func (q *Queue) Deleted(ctx context.Context, names []string) (map[string]Retired
 	return q.gone(ctx, names, true)
 }
 
-// AllDeleted returns all schedules that [Queue.Deleted] would, in no order.
-func (q *Queue) AllDeleted(ctx context.Context) ([]Retired, error) {
+// AllGone returns all schedules that [Queue.Deleted] would, or those that [Queue.Retired] would, in no order.
+func (q *Queue) AllGone(ctx context.Context, deleted bool) ([]Retired, error) {
 	found := map[string]Retired{}
 	for cursor, size := uint64(0), firstEntries; ; {
 		kv, next, err := q.rdb.HScan(ctx, q.keys.Retired, cursor, "", int64(size)).Result()
 		if err != nil {
-			return nil, fmt.Errorf("read deleted schedules: %w", store.Classify(err))
+			return nil, fmt.Errorf("read schedules that are gone: %w", store.Classify(err))
 		}
 		size.took(kv)
 		var names []string
 		for i := 0; i+1 < len(kv); i += 2 {
-			if r, ok := parseRetired(kv[i], kv[i+1]); ok && r.Deleted {
+			if r, ok := parseRetired(kv[i], kv[i+1]); ok && r.Deleted == deleted {
 				names = append(names, r.Name)
 			}
 		}
-		part, err := q.Deleted(ctx, names)
+		part, err := q.gone(ctx, names, deleted)
 		if err != nil {
 			return nil, err
 		}

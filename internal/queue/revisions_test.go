@@ -122,7 +122,7 @@ func TestTidy_forgetsWhatIsLongGone(t *testing.T) {
 	if pauses[0].Pause != "1 ann\nwhy" || pauses[1].Pause != "" {
 		t.Errorf("%+v", pauses)
 	}
-	list, err := w.q.AllDeleted(ctx)
+	list, err := w.q.AllGone(ctx, true)
 	w.must(err)
 	if len(list) != 1 || list[0].Name != "recent" {
 		t.Errorf("%+v", list)

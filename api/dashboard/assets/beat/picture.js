@@ -106,7 +106,8 @@ export class Picture {
     const { source, scale, chosen, hovered } = this.state;
     const name = source.rows[i].name, line = source.lines.get(name), y = this.middle(i);
     const of = (x) => (x?.name === name ? x.item : undefined);
-    drawRow(ctx, y, scale, { items: line?.items, now: source.now(), chosen: of(chosen), hovered: of(hovered) });
+    const retired = source.retired.get(name);
+    drawRow(ctx, y, scale, { items: line?.items, now: source.now(), chosen: of(chosen), hovered: of(hovered), retired });
     if (line && !line.refused) return;
     const p = colours();
     ctx.font = '12px system-ui, sans-serif';
@@ -127,7 +128,8 @@ export class Picture {
     for (let i = first; i < last; i++) {
       const label = this.labels[i % need];
       free.delete(label);
-      if (label.row !== source.rows[i]) write(label, source.rows[i]);
+      const retired = source.retired.get(source.rows[i].name);
+      if (label.row !== source.rows[i] || label.retired !== retired?.at) write(label, source.rows[i], retired);
       label.a.style.transform = `translateY(${i * this.tall - this.rows.scrollTop}px)`;
       label.a.toggleAttribute('data-on', label.row.name === chosen?.name);
     }
@@ -154,10 +156,12 @@ export class Picture {
 
 const alarming = ['lost', 'duplicated', 'early', 'failed', 'missed'];
 
-function write(label, row) {
+function write(label, row, retired) {
   const { a } = label;
   label.row = row;
-  a.title = row.name + (countsOf(row.counts) && ': ' + countsOf(row.counts));
+  label.retired = retired?.at;
+  a.title = row.name + (retired ? ` was retired${retired.release ? ' by ' + retired.release : ''} at ${stamp(retired.at)}` : '') + (countsOf(row.counts) && ': ' + countsOf(row.counts));
+  a.toggleAttribute('data-retired', !!retired);
   a.toggleAttribute('data-bad', alarming.some((f) => row.counts[f]));
   if (a.textContent === row.name) return;
   a.textContent = row.name;

@@ -46,10 +46,12 @@ export function drawGrid(ctx, height, scale, { axis, passed, now, known = now })
 }
 
 // drawRow draws the items of a schedule around y.
-export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, most = 4.5 }) {
+export function drawRow(ctx, y, scale, { items, now, chosen, hovered, retired, tall = 9, most = 4.5 }) {
   const p = colours();
   ctx.fillStyle = p.line;
-  ctx.fillRect(0, y, Math.min(scale.width, scale.x(now)), 1);
+  const end = retired ? Date.parse(retired.at) : now;
+  ctx.fillRect(0, y, Math.min(scale.width, scale.x(end)), 1);
+  if (retired) drawEnd(ctx, scale.x(end), y, retired, p, tall);
   if (!items) return;
   const slack = scale.perPixel * 40;
   const first = Math.max(0, place(items, scale.from - slack) - 1);
@@ -61,6 +63,15 @@ export function drawRow(ctx, y, scale, { items, now, chosen, hovered, tall = 9, 
   const r = radius(items, first, i, scale, most);
   for (let k = first; k < i; k++) if (!items[k].sum) drawMark(ctx, xOf(items[k], scale), y, items[k], r);
   for (const x of [hovered, chosen]) if (x) drawFrame(ctx, y, scale, x, p, { tone: x === chosen ? 'focus' : 'muted', tall, r });
+}
+
+// drawEnd draws where a release retired the schedule: the line ends.
+function drawEnd(ctx, x, y, { release }, p, tall) {
+  ctx.fillStyle = p.odd;
+  ctx.fillRect(x - 1, y - tall, 2, tall * 2);
+  ctx.font = '11px system-ui, sans-serif';
+  ctx.textBaseline = 'middle';
+  ctx.fillText('retired' + (release ? ' by ' + release : ''), x + 6, y);
 }
 
 // radius is that of the marks: where slots lie close together their marks are small, so that each is seen.

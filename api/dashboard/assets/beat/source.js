@@ -9,7 +9,7 @@ const kept = 400; // lines that are kept
 
 export class Source {
   constructor() {
-    Object.assign(this, { lines: new Map(), rows: [], terms: [], sessions: [], clock: 0, indexed: {}, stage: 0, window: undefined, unreadable: '' });
+    Object.assign(this, { lines: new Map(), rows: [], terms: [], sessions: [], clock: 0, indexed: {}, retired: new Map(), stage: 0, window: undefined, unreadable: '' });
   }
 
   now() { return Date.now() + this.clock; }
@@ -51,6 +51,7 @@ export class Source {
     const wait = (order === 'worst' ? (moved ? 0 : 15_000) : 60_000) * (this.all?.length > 2000 ? 3 : 1);
     if (last.at && Date.now() - last.at < wait) return;
     const span = Math.ceil(scale.span);
+    this.retired = new Map((await all('/schedules', { retired: true }, 5000)).map((s) => [s.name, s.retired]));
     try {
       const beat = await ask({ from: scale.from, to: scale.end, step: span + 1, signal });
       this.take(beat);

@@ -5,6 +5,7 @@ import { length, number } from '../time.js';
 
 // pages are the pages of the commands that the status names.
 const pages = [
+  [/^onbeat schedules list --retired/, () => '/schedules?state=retired'],
   [/^onbeat schedules /, (t) => scheduleOf(t.name)],
   [/^onbeat tasks show (.+)/, (t, id) => pathOf(id)],
   [/^onbeat tasks failures/, () => '/dead'],

@@ -15,16 +15,17 @@ let want = pageSize;
 let whole = false; // all pages have been asked for once
 
 const rank = Object.keys(words.states);
-const tabs = rank.filter((t) => t !== 'deleted');
+const gone = ['retired', 'deleted']; // no slot of these comes, and they have lists of their own
+const tabs = rank.filter((t) => !gone.includes(t));
 const state = () => (rank.includes(params.get('state')) ? params.get('state') : '');
 
 // load asks for the first schedules alone at first, so that there is something to see before all are there.
 async function load(signal) {
-  const deleted = state() === 'deleted';
+  const past = gone.find((x) => x === state()) ?? '';
   const items = [];
   let unreadable = '', after = '';
   do {
-    const page = await get('/schedules', { deleted: deleted || '', after, limit: items.length ? 5000 : 100 }, { signal });
+    const page = await get('/schedules', { [past]: past && true, after, limit: items.length ? 5000 : 100 }, { signal });
     items.push(...page.items);
     unreadable = page.unreadable ?? unreadable;
     after = page.next ?? '';
@@ -32,25 +33,25 @@ async function load(signal) {
   view.every = items.length > 2000 ? 60_000 : 5000;
   if (after) setTimeout(() => view.refresh()); // the rest
   whole = true;
-  return { items, unreadable, deleted, more: after !== '' };
+  return { items, unreadable, past, more: after !== '' };
 }
 
-function show({ items, unreadable, deleted, more }) {
+function show({ items, unreadable, past, more }) {
   const now = Date.now();
-  showTabs(deleted ? [] : items, more);
+  showTabs(past ? [] : items, more);
   $('#unreadable').textContent = unreadable;
   $('#unreadable').hidden = !unreadable;
   suggest(items);
   const chosen = sorted(items.filter(chosenBy()), now);
   const shown = chosen.slice(0, want);
   showRows(shown);
-  const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${deleted ? ' that can be restored' : ' now'}`;
+  const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${{ deleted: ' that can be restored', retired: ' that come back with their release' }[past] ?? ' now'}`;
   $('#scope').textContent = chosen.length ? scope + (more ? ', and more are on their way.' : '.') : '';
   const pager = $('#list [data-pager]');
   pager.hidden = chosen.length <= want;
   fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
-  view.empty = items.length ? 'No schedule matches.' : deleted ? 'No schedule was deleted in the last 30 days.' : 'No schedules yet.';
-  if (!deleted) setTimeout(draw); // when the rows have their places
+  view.empty = items.length ? 'No schedule matches.' : past ? `No schedule was ${past} in the last 30 days.` : 'No schedules yet.';
+  if (!past) setTimeout(draw); // when the rows have their places
   return chosen.length > 0;
 }
 
@@ -73,10 +74,10 @@ function sorted(list, now) {
 function showTabs(all, more) {
   const counts = {};
   for (const s of all) counts[s.health] = (counts[s.health] ?? 0) + 1;
-  const list = ['', ...tabs.filter((t) => counts[t] || t === state() || ['failing', 'paused'].includes(t)), 'deleted'];
+  const list = ['', ...tabs.filter((t) => counts[t] || t === state() || ['failing', 'paused'].includes(t)), ...gone];
   keyed($('#states'), list, (t) => t, (t) => el('a', { href: '/schedules' + (t && '?state=' + t), title: words.stateWords[t] ?? '' }), (a, t) => {
     const count = number(t ? counts[t] ?? 0 : all.length) + (more ? '+' : '');
-    a.replaceChildren(el('span', {}, words.capital(t || 'all')), ...(t === 'deleted' || !all.length ? [] : [' ', el('b', {}, count)]));
+    a.replaceChildren(el('span', {}, words.capital(t || 'all')), ...(gone.includes(t) || !all.length ? [] : [' ', el('b', {}, count)]));
     if (t === state()) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   });
@@ -132,8 +133,8 @@ function write(row) {
   const zone = words.zoneOf(s);
   fill(row, {
     name: s.name, state: s.health, cadence: words.cadence(s) + (zone ? ', ' + zone : '') + ' · ' + s.task,
-    by: words.declaredBy(s) + (s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
-    there: words.thereOf(s.next, zone), behind: s.behind ? `${plural(s.behind, 'missed slot')} still to run` : '', error: words.errorOf(s), span: s.deleted ? '' : words.spanWords(words.spanOf(s)),
+    by: words.declaredBy(s) + (s.retired ? ` · retired ${words.sinceWords(s.retired.at)}${s.retired.release ? ' by ' + s.retired.release : ''}` : s.deleted ? ` · deleted ${words.sinceWords(s.deleted.at)}${s.deleted.by ? ' by ' + s.deleted.by : ''}` : ''),
+    there: words.thereOf(s.next, zone), behind: s.behind ? `${plural(s.behind, 'missed slot')} still to run` : '', error: words.errorOf(s), span: s.deleted || s.retired ? '' : words.spanWords(words.spanOf(s)),
   });
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
@@ -155,7 +156,7 @@ setInterval(() => !document.hidden && nearRows().forEach(tick), 1000);
 const often = 15_000;
 let drawing;
 async function draw() {
-  const rows = nearRows().filter((r) => r.isConnected && !r.schedule.deleted && !(Date.now() - r.drawnAt < often));
+  const rows = nearRows().filter((r) => r.isConnected && !r.schedule.deleted && !r.schedule.retired && !(Date.now() - r.drawnAt < often));
   if (!rows.length) return;
   drawing?.abort();
   drawing = new AbortController();
