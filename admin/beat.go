@@ -80,6 +80,7 @@ type Term struct {
 type Session struct {
 	Instance string    `json:"instance"`
 	Release  string    `json:"release,omitempty"`
+	Host     string    `json:"host,omitempty"` // empty: no event tells
 	From     time.Time `json:"from,omitzero"`  // zero: no event tells
 	To       time.Time `json:"to,omitzero"`    // zero: it is registered
 	Lost     bool      `json:"lost,omitempty"` // it was lost, so To is the end of its lease
@@ -168,7 +169,7 @@ func presenceOf(events []queue.Event, now *InstanceList) presence {
 	for i := range now.Items {
 		x := &now.Items[i]
 		if p.session(x.ID) == nil {
-			p.sessions = append([]Session{{Instance: x.ID, Release: x.Release, From: x.Started}}, p.sessions...)
+			p.sessions = append([]Session{{Instance: x.ID, Release: x.Release, Host: x.Host, From: x.Started}}, p.sessions...)
 		}
 		if n := len(p.terms); x.Leader && n == 0 {
 			p.terms = []Term{{Instance: x.ID, Release: x.Release, Epoch: x.Epoch}}
@@ -182,7 +183,7 @@ func (p *presence) take(e *queue.Event) {
 	switch e.Kind {
 	case "joined":
 		p.endSession(id, e.At, false)
-		p.sessions = append(p.sessions, Session{Instance: id, Release: e.Fields["release"], From: e.At})
+		p.sessions = append(p.sessions, Session{Instance: id, Release: e.Fields["release"], Host: e.Fields["host"], From: e.At})
 	case "left":
 		p.leave(e, e.At, false)
 	case "lost":
@@ -231,7 +232,7 @@ func (p *presence) endSession(id string, at time.Time, lost bool) bool {
 // leave ends a session. Of one that began before the oldest event only its end is known.
 func (p *presence) leave(e *queue.Event, at time.Time, lost bool) {
 	if id := e.Fields["instance"]; !p.endSession(id, at, lost) {
-		p.sessions = append(p.sessions, Session{Instance: id, Release: e.Fields["release"], To: at, Lost: lost})
+		p.sessions = append(p.sessions, Session{Instance: id, Release: e.Fields["release"], Host: e.Fields["host"], To: at, Lost: lost})
 	}
 }
 

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,6 +14,9 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/rig"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
+
+// short is how a page ends the name of an instance.
+func short(id string) string { return "…" + id[len(id)-6:] }
 
 // The leader resigns, an instance drains, and all pause: by the page, and not one slot is missed.
 func TestInstances(t *testing.T) {
@@ -30,11 +34,19 @@ func TestInstances(t *testing.T) {
 	b := w.browse()
 	b.allow(`net::ERR_|status of 502`) // of connections to the one that drains
 	b.open("/instances")
-	b.shows("#leader", leader["instance"]+" leads")
+	b.shows("#leader", short(leader["instance"])+" leads")
 	b.shows("#releases", "3 of 3 instances ready")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.shows("#leader strong", host+" "+short(leader["instance"]))
+	b.shows("#releases tbody tr:has([aria-label='Copy the ID "+leader["instance"]+"'])", host)
+	b.click("#releases [aria-label='Copy the ID " + leader["instance"] + "']")
+	b.shows("#toasts", "Copied the ID.")
 
 	// Resign: left first, then agreed to.
-	resign := fmt.Sprintf("#releases [aria-label='Resign %s']", leader["instance"])
+	resign := fmt.Sprintf("#releases [aria-label^='Resign '][aria-label$='%s']", short(leader["instance"]))
 	b.click(resign)
 	b.leaves()
 	if now := terms(); len(now) != len(first) {
@@ -48,12 +60,12 @@ func TestInstances(t *testing.T) {
 	if after, _ := strconv.Atoi(next["epoch"]); after <= before || next["instance"] == leader["instance"] {
 		t.Errorf("after %v leads %v", leader, next)
 	}
-	b.shows("#leader", next["instance"]+" leads")
-	b.shows("#terms tbody tr:first-child", next["instance"])
+	b.shows("#leader", short(next["instance"])+" leads")
+	b.shows("#terms tbody tr:first-child", short(next["instance"]))
 
 	// Drain: its process ends as it should, and the others go on.
 	i := slices.IndexFunc(crew, func(p *rig.Process) bool { return p.Instance() == leader["instance"] })
-	b.click(fmt.Sprintf("#releases [aria-label='Drain %s']", leader["instance"]))
+	b.click(fmt.Sprintf("#releases [aria-label^='Drain '][aria-label$='%s']", short(leader["instance"])))
 	b.agrees()
 	crew[i].WantExit()
 	crew = slices.Delete(crew, i, i+1)

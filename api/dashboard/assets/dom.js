@@ -42,6 +42,7 @@ export function fill(root, fields) {
     if (name === undefined || !(name in fields)) continue;
     const value = fields[name];
     if (typeof value === 'string' && value !== '' && !e.children.length && e.textContent === value) continue;
+    if (value instanceof Node && e.firstChild === value && e.childNodes.length === 1) continue;
     replace(e, ...[value].flat().filter((v) => v !== null && v !== undefined && v !== ''));
   }
   return root;

@@ -1,4 +1,5 @@
 // The instances as lanes, and the lead as a line through them: it passes from one to the next as a baton.
+import { nameOf } from '../instances/name.js';
 import { colours } from './fates.js';
 
 export const laneHeight = 22;
@@ -133,7 +134,7 @@ function drawName(ctx, s, x0, x1, p) {
   const wide = ctx.measureText(release + '  ').width;
   ctx.fillStyle = p.muted;
   ctx.font = '11px system-ui, sans-serif';
-  ctx.fillText(s.instance, left + wide, middle(s.lane) - 1);
+  ctx.fillText(nameOf(s.instance, s.host), left + wide, middle(s.lane) - 1);
   ctx.restore();
 }
 
@@ -148,4 +149,4 @@ export function handovers(packed) {
 
 // sayLead says who led in words, for those who do not see the picture.
 export const sayLead = (packed, stamp) => packed.terms.map((t) =>
-  `${t.instance}${t.release ? ' of ' + t.release : ''} led ${t.from ? 'from ' + stamp(t.began) : 'from the beginning'} ${t.to ? 'to ' + stamp(t.ended) : 'until now'}`);
+  `${nameOf(t.instance)}${t.release ? ' of ' + t.release : ''} led ${t.from ? 'from ' + stamp(t.began) : 'from the beginning'} ${t.to ? 'to ' + stamp(t.ended) : 'until now'}`);

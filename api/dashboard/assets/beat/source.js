@@ -1,6 +1,7 @@
 // What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
 // the newest part again and again.
 import { all, get } from '../api.js';
+import { learn } from '../instances/name.js';
 import { ask, splice, tally, tooMuch, worse } from './lines.js';
 import { stepOf } from './scale.js';
 
@@ -141,6 +142,7 @@ export class Source {
     this.clock = beat.clock;
     this.upTo = Math.max(this.upTo ?? 0, Math.min(Date.parse(beat.to), Date.parse(beat.now)));
     this.unreadable = beat.unreadable ?? '';
+    for (const s of beat.sessions) learn(s.instance, s.host);
     merge(this.terms, beat.terms, (t) => t.epoch);
     merge(this.sessions, beat.sessions, (s) => s.instance + ' ' + (s.from ?? ''));
   }

@@ -1,6 +1,7 @@
 // The story of a slot, in words.
 import { place } from '../api.js';
 import { el } from '../dom.js';
+import { nameTag, nameOf } from '../instances/name.js';
 import { length, number, stamp } from '../time.js';
 import { fates, order, wordOf } from './fates.js';
 
@@ -42,7 +43,7 @@ export function story(name, item, closer) {
   }
   return [head, el('dl', { class: 'facts' },
     row('Slot', at(item.at)), row('Due', item.due !== item.at ? at(item.due) : ''), row('Began', at(item.began)), row('Lag', length(item.lag)),
-    row('Attempt', item.attempt || ''), row('Instance', item.instance || ''), row('Release', item.release || ''),
+    row('Attempt', item.attempt || ''), row('Instance', nameTag(item.instance)), row('Release', item.release || ''),
     row('Why', whyOf(item)), row('That is', item.fate === 'on_time' || item.fate === 'skipped' && item.why === 'overlap' ? '' : fates[item.fate]?.says),
     row('Task', el('a', { href: taskOf(name, item) }, name + '@' + item.at)))];
 }
@@ -67,6 +68,6 @@ export function table(rows, scale, most = 500) {
 function line(name, x) {
   const cells = x.sum
     ? [`${stamp(x.at)} to ${stamp(x.until)}`, countsOf(x.counts), '', length(x.lag), '', '', '', '']
-    : [el('a', { href: taskOf(name, x) }, stamp(x.at, { ms: true })), wordOf(x.fate), stamp(x.began, { ms: true }), length(x.lag), x.attempt || '', x.instance ?? '', x.release ?? '', whyOf(x)];
+    : [el('a', { href: taskOf(name, x) }, stamp(x.at, { ms: true })), wordOf(x.fate), stamp(x.began, { ms: true }), length(x.lag), x.attempt || '', nameOf(x.instance), x.release ?? '', whyOf(x)];
   return el('tr', {}, el('th', { scope: 'row' }, el('a', { href: scheduleOf(name) }, name)), cells.map((c) => el('td', {}, c)));
 }

@@ -29,7 +29,7 @@ export function termsOf(events) {
     const open = terms.at(-1);
     if (e.event === 'leader') {
       if (open && !open.to) open.to = e.at;
-      terms.push({ instance: e.fields.instance, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since, open) });
+      terms.push({ instance: e.fields.instance, host: e.fields.host, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since, open) });
       since = [];
     } else if (e.event === 'no leader') {
       if (open && !open.to) open.to = Number(e.fields.since) || e.at;

@@ -1,13 +1,14 @@
 // Events in words.
 import { place } from '../api.js';
 import { el } from '../dom.js';
+import { learn, nameOf } from '../instances/name.js';
 import { length, number, stamp } from '../time.js';
 
 const told = (ms) => (Number(ms) > 0 ? stamp(Number(ms), { ms: true }) : '');
 const by = (f) => (f.by ? `, by ${f.by}` : '');
 const why = (f) => (f.reason ? `: ${f.reason}` : '');
 const release = (f) => (f.release ? ` of release ${f.release}` : '');
-const who = (f) => `${f.instance}${release(f)}`;
+const who = (f) => `${nameOf(f.instance, f.host)}${release(f)}`;
 const changed = (word) => (f) => `${f.schedule} was ${word}${f.by ? ' by ' + f.by : ' by what the leader declares'}${changesOf(f)}`;
 
 function changesOf(f) {
@@ -28,10 +29,10 @@ const sentences = {
   'asked to drain': (f) => `${who(f)} was asked to leave${by(f)}`,
   left: (f) => `${who(f)} left: a clean stop`,
   lost: (f) => `${who(f)} was lost: its lease ran out${f.lease ? ' at ' + told(f.lease) : ''}. Its runs are taken back`,
-  suspected: (f) => `${who(f)} led, and showed no sign of life for ${length(Number(f.ms))} (${f.reason}); ${f.by} saw it`,
+  suspected: (f) => `${who(f)} led, and showed no sign of life for ${length(Number(f.ms))} (${f.reason}); ${nameOf(f.by)} saw it`,
   'suspected wrongly': (f) => `${who(f)} lives after all, after ${length(Number(f.ms))}`,
-  leader: (f) => `${who(f)} leads from now on, epoch ${f.epoch}; ${f.before ? 'before it ' + f.before : 'no instance led before'}`,
-  'no leader': (f) => `no instance can lead${f.since ? ' since ' + told(f.since) : ''}; ${f.instance || 'nobody'} led last`,
+  leader: (f) => `${who(f)} leads from now on, epoch ${f.epoch}; ${f.before ? 'before it ' + nameOf(f.before) : 'no instance led before'}`,
+  'no leader': (f) => `no instance can lead${f.since ? ' since ' + told(f.since) : ''}; ${nameOf(f.instance) || 'nobody'} led last`,
   promoted: (f) => `release ${f.release} was made the newest${by(f)}`,
   'on probation': (f) => `${who(f)} waits ${length(Number(f.ms))} before it is ready: its release was lost ${f.strikes} times soon after it became ready`,
   'stood down': (f) => `${who(f)} could not schedule (${f.reason}), and another instance leads`,
@@ -65,10 +66,10 @@ const sentences = {
   'schedule sealed': (f) => `the payload of ${f.schedule} was stored anew, with the key of today or without one`,
   'outbox refused': (f) => `${number(f.tasks)} rows of the outbox cannot be enqueued; the first is ${f.task}: ${f.error}`,
   'outbox stuck': (f) => `the database neither deletes nor changes ${number(f.tasks)} rows of the outbox; the first is ${f.task}: ${f.error}`,
-  'settled in vain': (f) => `${number(f.tasks)} runs of ${f.instance} ended whose claims Redis did not know any more; they may run again`,
+  'settled in vain': (f) => `${number(f.tasks)} runs of ${nameOf(f.instance)} ended whose claims Redis did not know any more; they may run again`,
   'archive lost': (f) => `the archive lost ${f.entries ? number(f.entries) + ' ' : ''}entries of ${f.stream}, added from ${told(f.from)} to ${told(f.to)}`,
-  'cannot decrypt': (f) => `${f.instance} cannot decrypt ${f.task}: it lacks the key ${f.key}, or has another under that ID`,
-  'set aside': (f) => `something damaged ${f.key || f.lane || f.task || f.instance}; it was set aside`,
+  'cannot decrypt': (f) => `${nameOf(f.instance)} cannot decrypt ${f.task}: it lacks the key ${f.key}, or has another under that ID`,
+  'set aside': (f) => `something damaged ${f.key || f.lane || f.task || nameOf(f.instance)}; it was set aside`,
   'found again': (f) => `of lane ${f.lane}, which was set aside, ${number(f.due)} tasks are due again, and ${number(f.dead)} are dead`,
   recounted: (f) => `${number(f.counts)} counts of running tasks were wrong, and are right again`,
   'notification failed': (f) => `a message about ${f.topic} to ${f.target} was given up: ${f.reason}`,
@@ -86,6 +87,7 @@ export const toneOf = (kind) => tones[kind] ?? '';
 
 // sentence says what an event means. Of a kind that this page does not know, it says the fields.
 export function sentence(e) {
+  learn(e.fields.instance, e.fields.host);
   const say = sentences[e.event];
   return say ? say(e.fields) : Object.entries(e.fields).map(([k, v]) => `${k}: ${v}`).join(', ');
 }

@@ -3,6 +3,7 @@ import { place, post } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { el } from '../dom.js';
 import { stamp } from '../time.js';
+import { nameOf } from './name.js';
 
 const button = (label, onclick, aria) => el('button', { type: 'button', onclick, 'aria-label': aria }, label);
 
@@ -23,13 +24,13 @@ export function onInstance(x, then) {
   const list = [];
   if (x.leader) {
     list.push(button('Resign …', () => sure({
-      title: `Resign ${x.id}?`, body: 'It gives up the lead, and another instance leads at once. This one works on, and leads again only if no other can, or if its release is promoted.', action: 'Resign',
-    }, place`/instances/${x.id}/resign`, undefined, `${x.id} has given up the lead.`, then), `Resign ${x.id}`));
+      title: `Resign ${nameOf(x.id, x.host)}?`, body: 'It gives up the lead, and another instance leads at once. This one works on, and leads again only if no other can, or if its release is promoted.', action: 'Resign',
+    }, place`/instances/${x.id}/resign`, undefined, `${nameOf(x.id, x.host)} has given up the lead.`, then), `Resign ${nameOf(x.id, x.host)}`));
   }
   if (x.state !== 'draining') {
     list.push(button('Drain …', () => sure({
-      title: `Drain ${x.id}?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again. If this page comes from it, the page is without a server then.', action: 'Drain', danger: true,
-    }, place`/instances/${x.id}/drain`, undefined, `${x.id} finishes its runs, and leaves.`, then), `Drain ${x.id}`));
+      title: `Drain ${nameOf(x.id, x.host)}?`, body: 'It takes no more work, finishes its runs, and its process ends, as SIGTERM does. Nothing here starts it again. If this page comes from it, the page is without a server then.', action: 'Drain', danger: true,
+    }, place`/instances/${x.id}/drain`, undefined, `${nameOf(x.id, x.host)} finishes its runs, and leaves.`, then), `Drain ${nameOf(x.id, x.host)}`));
   }
   return list;
 }
@@ -37,7 +38,7 @@ export function onInstance(x, then) {
 // onRelease is the button that makes a release the newest.
 export const onRelease = (release, then) => button('Promote …', () => sure({
   title: `Make ${release} the newest release?`, body: 'It counts as if it had been rolled out now: one of its instances leads, and its schedules are in force.', action: 'Promote',
-}, '/instances/promote', { release }, (r) => (r.leads ? `${r.leader} leads: it is of release ${release}.` : `Release ${release} is the newest. ${r.leader || 'No instance'} leads now.`), then), `Promote release ${release}`);
+}, '/instances/promote', { release }, (r) => (r.leads ? `${nameOf(r.leader)} leads: it is of release ${release}.` : `Release ${release} is the newest. ${nameOf(r.leader) || 'No instance'} leads now.`), then), `Promote release ${release}`);
 
 // onAll is the button for a pause of all instances, or for its end.
 export function onAll(list, then) {

@@ -2,6 +2,7 @@ import '../page.js';
 import { get } from '../api.js';
 import { $, clone, el, fill, keyed, may, keepFocus } from '../dom.js';
 import { termsOf } from '../events/terms.js';
+import { learn, nameTag, nameOf } from '../instances/name.js';
 import { onAll, onInstance, onRelease } from '../instances/act.js';
 import * as live from '../live.js';
 import { moment, plural } from '../tasks/words.js';
@@ -25,10 +26,11 @@ function stateOf(x) {
 
 function showInstance(row, x, now) {
   const acts = `${x.leader} ${x.state}`;
+  row.named ??= nameTag(x.id, x.host);
   fill(row, {
-    id: x.id, state: stateOf(x), running: number(x.running) + (x.concurrency ? ` of ${x.concurrency}` : ''),
+    id: row.named, state: stateOf(x), running: number(x.running) + (x.concurrency ? ` of ${x.concurrency}` : ''),
     up: length(Date.parse(now) - Date.parse(x.started)), lease: x.lease_left_ms > 0 ? length(x.lease_left_ms) : 'ran out',
-    of: `${x.host}:${x.pid}` + (x.queues?.length ? ` · queues ${x.queues.join(', ')}` : '') + (x.types?.length ? ` · handles ${x.types.join(', ')}` : ''),
+    of: `process ${x.pid}` + (x.queues?.length ? ` · queues ${x.queues.join(', ')}` : '') + (x.types?.length ? ` · handles ${x.types.join(', ')}` : ''),
   });
   if (may('admin') && row.acts !== acts) keepFocus(row, () => fill(row, { act: onInstance(x, again) }));
   row.acts = acts;
@@ -45,6 +47,7 @@ function byRelease(items) {
 }
 
 function show(list) {
+  for (const x of list.items) learn(x.id, x.host);
   const groups = byRelease(list.items);
   const leader = list.items.find((x) => x.leader && x.lease_left_ms > 0);
   keepFocus($('.list'), () => showReleases(groups, leader, list.now));
@@ -73,7 +76,7 @@ function showLeader(list, leader) {
   const term = leader && terms.find((t) => t.instance === leader.id && t.epoch === String(leader.epoch));
   const since = list.leaderless_since;
   fill($('#leader'), {
-    leader: leader ? [el('strong', {}, leader.id), ` leads${leader.release ? `, release ${leader.release}` : ''}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
+    leader: leader ? [el('strong', {}, nameOf(leader.id, leader.host)), ` leads${leader.release ? `, release ${leader.release}` : ''}` + (term ? `, since ${stamp(term.from)} (${ago(term.from)})` : '') + '.']
       : [el('strong', { class: 'bad' }, 'No instance leads' + (since ? ` since ${stamp(since)} (${ago(since)})` : '') + '.'), ' No slot is pushed until one does.'],
     why: term ? `Why: ${term.why}.` : null,
     paused: list.paused_until ? `Paused until ${stamp(list.paused_until)} (${ago(list.paused_until)}): no instance begins a task. What runs goes on.` : null,
@@ -85,7 +88,7 @@ function showTerms(events) {
   keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from}`, () => clone('term'), (row, t) => {
     $('[data-field=for]', row).dataset.label = t.to ? 'for' : '';
     fill(row, {
-      instance: t.instance, release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
+      instance: row.named ??= nameTag(t.instance, t.host), release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
     });
   });
   $('#scope').textContent = `${terms.length > 50 ? 'The newest 50 terms' : plural(terms.length, 'term')} in the newest ${plural(events.length, 'event')}.`;

@@ -6,6 +6,7 @@ import { button, deedsFor, one } from '../tasks/act.js';
 import { deedKinds, lifeOf } from '../tasks/life.js';
 import { attemptsOf, badgeOf, lastError, line, moment, scheduleOf, stopOf, whenOf } from '../tasks/words.js';
 import { ago } from '../time.js';
+import { known, nameTag, nameOf } from '../instances/name.js';
 import { View } from '../view.js';
 
 const id = named('/tasks/');
@@ -29,6 +30,7 @@ async function load(signal) {
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
   const unhandled = t.state === 'waiting' && !t.held && (await lacksHandler(t.type, signal));
   deeds ??= await deedsOf(t, signal);
+  await known([t.instance, fate?.instance, ...(t.failures ?? []).map((f) => f.instance), ...(t.runs ?? []).map((r) => r.instance)], signal);
   view.every = { running: 2000, waiting: 3000, retrying: 3000, planned: 3000, ended: 0, gone: 0 }[t.state] ?? 15_000;
   return { t, fate, unhandled };
 }
@@ -91,7 +93,7 @@ function leadOf(t, fate) {
     case 'planned':
       return `It is due ${whenOf(t)}.` + (error ? ` Attempt ${error.attempt} failed: ${line(error.error)}` : '');
     case 'running':
-      return `It runs on ${t.instance} ${whenOf(t)}.`;
+      return `It runs on ${nameOf(t.instance)} ${whenOf(t)}.`;
     case 'dead':
       return `It died ${ago(t.at)}` + (error ? ': ' + line(error.error) : '.');
     case 'done':
@@ -123,7 +125,7 @@ function factsOf(t) {
   const rows = [
     ['Type', t.type], ['Schedule', t.schedule && el('a', { href: scheduleOf(t.schedule) }, t.schedule)], ['Slot', t.slot && moment(t.slot, { ms: true })],
     ['Queue', t.queue && el('a', { href: '/tasks?queue=' + encodeURIComponent(t.queue) }, t.queue)], ['Priority', t.priority], ['Attempts', attemptsOf(t)],
-    ['Timeout', t.timeout], ['Key', t.key && el('a', { href: '/tasks?key=' + encodeURIComponent(t.key) }, t.key)], ['Instance', t.instance], ['Fence', t.fence && String(t.fence)],
+    ['Timeout', t.timeout], ['Key', t.key && el('a', { href: '/tasks?key=' + encodeURIComponent(t.key) }, t.key)], ['Instance', nameTag(t.instance)], ['Fence', t.fence && String(t.fence)],
     ['Enqueued', t.created && moment(t.created, { ms: true })], ['Due', t.due && moment(t.due, { ms: true })],
     ['Record', t.unreadable], ['Runs', t.runs_unread && 'unknown: ' + t.runs_unread],
   ];

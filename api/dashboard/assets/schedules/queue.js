@@ -1,6 +1,7 @@
 // What of a schedule runs, waits and comes next, in one list.
 import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed } from '../dom.js';
+import { known, nameOf } from '../instances/name.js';
 import { badgeOf, lastError, line, pathOf, whenOf } from '../tasks/words.js';
 import { ago, number, stamp } from '../time.js';
 import { dueWords } from './next.js';
@@ -13,6 +14,7 @@ const ended = ['dead', 'done'];
 export async function loadQueue(schedule, signal) {
   const page = await get('/tasks', { schedule, limit: most, brief: true }, { signal });
   const tasks = page.items.filter((t) => !ended.includes(t.state)); // those that have ended come last
+  await known(tasks.map((t) => t.instance), signal);
   return { tasks, more: Boolean(page.next) && tasks.length === page.items.length };
 }
 
@@ -40,7 +42,7 @@ function taskRow(t, zone) {
   return {
     key: t.id, kind: badgeOf(t), state: t.state, href: pathOf(t.id), task: t.slot ? stamp(t.slot, { ms }) : line(t.id, 60), slot: '',
     of: [t.slot ? thereOf(t.slot, zone) : 'by hand', backfill].filter(Boolean).join(' · '),
-    when: whenOf(t), there: t.instance ? 'on ' + t.instance : '', explain: '',
+    when: whenOf(t), there: t.instance ? 'on ' + nameOf(t.instance) : '', explain: '',
     cause: error ? `attempt ${error.attempt} failed ${ago(error.at)}: ${line(error.error)}` : '',
   };
 }

@@ -1,6 +1,7 @@
 // The runs of a schedule: what became of its slots, attempt by attempt.
 import { get, place } from '../api.js';
 import { $, clone, fill, keyed } from '../dom.js';
+import { known, nameTag } from '../instances/name.js';
 import { pathOf, plural } from '../tasks/words.js';
 import { length, ms, stamp } from '../time.js';
 import { View } from '../view.js';
@@ -20,6 +21,7 @@ export function runsView(root, name, zone) {
         items.push(...page.items);
         after = page.next ?? '';
       } while (after && items.length < want);
+      await known(items.map((r) => r.instance), signal);
       return { items, after };
     },
     show({ items, after }) {
@@ -44,7 +46,6 @@ function showRun(row, r, zone) {
   link.href = pathOf(r.task);
   const outcome = $('[data-field=outcome]', row);
   outcome.dataset.kind = kindOf(r.outcome);
-  $('[data-field=instance]', row).title = r.instance ?? ''; // of which the column shows the beginning
   const backfilled = r.task.endsWith('+backfill') ? 'backfilled' : '';
   fill(row, {
     slot: at ? stamp(at, { ms: new Date(at).getMilliseconds() > 0 })  : 'by hand', there: [thereOf(at, zone), backfilled].filter(Boolean).join(' · '),
@@ -52,6 +53,6 @@ function showRun(row, r, zone) {
     why: r.why ?? '', error: r.error ?? '',
     began: r.began ? stamp(r.began, { ms: true }) : r.ended ? 'did not run' : '',
     took: [r.lag && `${length(ms(r.lag))} after it was due`, r.took && 'took ' + length(ms(r.took))].filter(Boolean).join(', '),
-    on: r.release ?? '', instance: r.instance ?? '',
+    on: r.release ?? '', instance: row.instance === r.instance ? row.named : (row.named = nameTag((row.instance = r.instance))),
   });
 }

@@ -1,5 +1,6 @@
 // The life of a task: the steps that are known of it, the oldest first. A step has its time (at), a title, a kind for its mark, and
 // perhaps words (more) and an error. One that has not come yet is ahead.
+import { nameOf } from '../instances/name.js';
 import { length, ms } from '../time.js';
 import { stopOf } from './words.js';
 
@@ -42,13 +43,13 @@ function attempts(t) {
   }
   for (const f of failures) {
     const stopped = f === stopOf(t);
-    steps.push(step(2, f.at, `Attempt ${f.attempt} ${stopped ? 'was stopped' : 'failed'}`, stopped ? '' : 'bad', { more: f.instance ? 'on ' + f.instance : '', error: f.error }));
+    steps.push(step(2, f.at, `Attempt ${f.attempt} ${stopped ? 'was stopped' : 'failed'}`, stopped ? '' : 'bad', { more: f.instance ? 'on ' + nameOf(f.instance) : '', error: f.error }));
   }
   return steps;
 }
 
 function runSteps(r) {
-  const where = [r.instance && 'on ' + r.instance, r.release && 'release ' + r.release].filter(Boolean).join(', ');
+  const where = [r.instance && 'on ' + nameOf(r.instance), r.release && 'release ' + r.release].filter(Boolean).join(', ');
   const n = r.attempt ? 'Attempt ' + r.attempt : 'It';
   const steps = [];
   if (r.began) steps.push(step(2, r.began, `${n} began`, 'odd', { more: [where, r.lag && `${length(ms(r.lag))} after its slot`].filter(Boolean).join(', ') }));
@@ -60,7 +61,7 @@ function runSteps(r) {
 // slotRun is what the beat knows of a slot whose runs no archive has.
 function slotRun(t, fate) {
   if (!fate || t.runs?.length || fate.lag_ms === undefined) return [];
-  const where = [fate.instance && 'on ' + fate.instance, fate.release && 'release ' + fate.release].filter(Boolean).join(', ');
+  const where = [fate.instance && 'on ' + nameOf(fate.instance), fate.release && 'release ' + fate.release].filter(Boolean).join(', ');
   return [step(1, +new Date(t.slot) + fate.lag_ms, 'First claimed', 'odd', { more: `${length(fate.lag_ms)} after it was due; attempt ${fate.attempt || 1} was ${where}` })];
 }
 
@@ -75,7 +76,7 @@ function present(t, now) {
   const n = Math.max(t.attempts ?? 0, t.attempt ?? 0);
   switch (t.state) {
     case 'running':
-      return [step(3, t.at, `Attempt ${t.attempt || n + 1} of ${t.max_attempts} began`, 'odd', { more: `on ${t.instance}; it may take ${t.timeout}`, now: true })];
+      return [step(3, t.at, `Attempt ${t.attempt || n + 1} of ${t.max_attempts} began`, 'odd', { more: `on ${nameOf(t.instance)}; it may take ${t.timeout}`, now: true })];
     case 'waiting':
     case 'retrying':
     case 'planned': {
