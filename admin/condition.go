@@ -269,7 +269,7 @@ func (x *scene) hung(c *Condition, at beat, h *producer.Health) bool {
 	return true
 }
 
-func failing(c *Condition, _ beat, h *producer.Health) bool {
+func failing(c *Condition, at beat, h *producer.Health) bool {
 	switch {
 	case h.Outcome == history.Dead:
 		c.Why = "the last run failed for good"
@@ -282,6 +282,9 @@ func failing(c *Condition, _ beat, h *producer.Health) bool {
 		return false
 	}
 	c.Health, c.Since, c.HeldBy = Failing, h.Troubled, h.Task
+	if dry := at.now.Sub(h.Success); !h.Success.IsZero() && at.gap > 0 && dry > at.gap { // a time says more than a count
+		c.Why = fmt.Sprintf("no run has ended well for %s, one should every %s; %s", wording.Span(dry), schedule.FormatDuration(at.gap), c.Why)
+	}
 	if h.Error != "" {
 		c.Why += ": " + h.Error
 	}

@@ -72,15 +72,19 @@ func (v *view) lookAtSchedules(list []producer.Status) {
 	for i := range list {
 		s := &list[i]
 		c := v.judge(s)
-		if s.Behind > 0 && s.Retired == nil {
-			v.add(Trouble{
-				Warning: true, Kind: string(Missed), Name: s.Schedule.Name, Show: "onbeat schedules show " + s.Schedule.Name,
-				Text: "behind with " + wording.Count(s.Behind, "slot", "slots") + " that were missed, and are still to run",
-			})
-		}
 		line := Trouble{Warning: !c.Health.Bad(), Kind: string(c.Health), Name: s.Schedule.Name, Since: c.Since, Text: c.Why, Show: "onbeat schedules show " + s.Schedule.Name, ofSchedule: true}
 		if c.Health.Bad() {
 			v.Counts.Bad++
+		}
+		if s.Behind > 0 && s.Retired == nil { // a schedule has one line, of its worst reason
+			behind := "behind with " + wording.Count(s.Behind, "slot", "slots") + " that were missed, and are still to run"
+			if c.Health.Bad() {
+				line.Text += "; " + behind
+			} else {
+				missed := line
+				missed.Kind, missed.Warning, missed.Since, missed.Text = string(Missed), true, time.Time{}, behind
+				v.add(missed)
+			}
 		}
 		if first := firstUnpushed(s, v.now); !first.IsZero() && (unpushed.IsZero() || first.Before(unpushed)) {
 			unpushed = first
