@@ -124,6 +124,23 @@ func TestEvents(t *testing.T) {
 		t.Error("the page of the events was loaded anew")
 	}
 
+	// What is declared at once is one line that opens, and a name is a link.
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = w.Beat(fmt.Sprintf("many-%02d", i), time.Hour)
+	}
+	w.serve("v2", head, append(many, w.Beat("a", time.Second))...)
+	third := b.another()
+	for _, page := range []*tab{b, other, third} {
+		page.allow(gone) // v2 goes first
+	}
+	third.open("/events")
+	third.shows(".log > li:has(details) .what", "12 schedules were made")
+	third.click(".log > li:has(details) summary")
+	third.shows(".log details .log li:nth-child(12)", "was made")
+	third.click(".log details .log a[href='/schedules/many-05']")
+	third.comes("/schedules/many-05")
+
 	b.eval(`document.addEventListener('freeze', () => localStorage.setItem('frozen', 'yes'))`)
 	sends(b, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: "frozen"})
 	other.waits(`localStorage.getItem('frozen')`)

@@ -43,7 +43,7 @@ func (w *world) comes(role string) *tab {
 // looking is what anybody may do on a page: nothing of it changes more than what the page shows.
 var looking = []string{
 	"#zone", "#signout", "#menu", "#find", "#find button", "#filters", "#filters button", "#ask", "#ask button", "[data-act=again]", "[data-act=more]",
-	"#follow", "#as-table", "[data-zoom]", ".copy",
+	"#follow", "#as-table", "[data-zoom]", ".copy", "#compact",
 }
 
 // operating is what an operator may do beside it, and directing what is left for an admin. Each is seen somewhere by those who may.

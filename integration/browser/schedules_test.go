@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,22 @@ func TestSchedules(t *testing.T) {
 	b.shows("#list", "No schedule matches")
 	b.open("/schedules?match=*AN*")
 	b.shows("#list tbody", "hand")
+
+	// One line a row: 30 on a screen, and the browser remembers it.
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("{name: many-%02d, every: 1h, task: echo}", i))
+	}
+	w.Must("schedules", "apply", w.File("many.yaml", "["+strings.Join(many, ", ")+"]"))
+	b.looks(false, 1440, 900)
+	b.open("/schedules")
+	b.shows("#list tbody", "many-39")
+	b.click("#compact")
+	b.open("/schedules")
+	b.waits(`[...document.querySelectorAll('#list tbody tr')].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length >= 30`)
+	b.wantAccessible("compact schedules", level...)
+	b.click("#compact")
+	b.looks(false, 1280, 800)
 
 	// Deleted, found among the deleted, and restored.
 	w.Must("schedules", "delete", "hand")

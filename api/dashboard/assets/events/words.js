@@ -92,10 +92,39 @@ export function sentence(e) {
   return say ? say(e.fields) : Object.entries(e.fields).map(([k, v]) => `${k}: ${v}`).join(', ');
 }
 
-// linkOf leads to what an event is about.
-export function linkOf(e) {
-  const { schedule, task } = e.fields;
-  if (task) return el('a', { href: place`/tasks/${task}` }, 'the task');
-  if (schedule) return el('a', { href: place`/schedules/${schedule}` }, 'the schedule');
-  return null;
+// linked is the sentence with a link at the name of what it is about.
+export function linked(e) {
+  const { schedule, task } = e.fields, text = sentence(e);
+  const subject = task ?? schedule;
+  const at = subject ? text.indexOf(subject) : -1;
+  if (at < 0) return [text];
+  const link = el('a', { href: task ? place`/tasks/${task}` : place`/schedules/${schedule}` }, subject);
+  return [text.slice(0, at), link, text.slice(at + subject.length)];
+}
+
+const alike = 3; // events that are told as one
+const close = 60_000; // ms between two of them
+
+// grouped puts what a release declares, one event after the other, together: thirty schedules made are one line. Of the events, which come
+// in either order, it returns those that stand alone, and lists of the others.
+export function grouped(events) {
+  const out = [];
+  const of = (e) => (e.event.startsWith('schedule ') && !e.fields.by && !e.fields.task ? e.event + ' ' + (e.fields.release ?? '') : '');
+  for (let i = 0; i < events.length;) {
+    let n = i + 1;
+    while (of(events[i]) && n < events.length && of(events[n]) === of(events[i]) && Math.abs(Date.parse(events[n].at) - Date.parse(events[n - 1].at)) < close) n++;
+    const some = events.slice(i, n);
+    if (some.length < alike) out.push(...some);
+    else out.push(some);
+    i = n;
+  }
+  return out;
+}
+
+// sumOf says what many events mean together.
+export function sumOf(list) {
+  const { event, fields } = list[0];
+  const names = list.map((e) => e.fields.schedule);
+  const did = event.replace('schedule ', '');
+  return `${number(list.length)} schedules were ${did}${fields.release ? ' by ' + fields.release : ' by what the leader declares'}: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ' …' : ''}`;
 }

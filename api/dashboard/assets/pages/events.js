@@ -1,7 +1,7 @@
 import { params } from '../page.js';
 import { get } from '../api.js';
 import { $, calm, clone, el, fill, keyed } from '../dom.js';
-import { kinds, linkOf, sentence, toneOf } from '../events/words.js';
+import { grouped, kinds, linked, sumOf, toneOf } from '../events/words.js';
 import { momentAt, momentIn } from '../form.js';
 import * as live from '../live.js';
 import { moment, plural } from '../tasks/words.js';
@@ -43,7 +43,8 @@ const about = (e, name) => e.fields.schedule === name || e.fields.task?.startsWi
 function show({ items, more }) {
   const { kind, schedule, from } = asked();
   const some = items.filter((e) => (!kind || e.event === kind) && (!schedule || about(e, schedule)));
-  keyed($('.log'), some.slice(0, most), (e) => e.id, make, () => {});
+  const rows = grouped(some.slice(0, most));
+  keyed($('.log'), rows, (x) => (Array.isArray(x) ? `${oldest(x)} and others` : x.id), (x) => (Array.isArray(x) ? makeGroup(x) : make(x)), (li, x) => Array.isArray(x) && fillGroup(li, x));
   const all = from ? `${plural(items.length, 'event')} from that time on` : `the newest ${plural(items.length, 'event')}`;
   $('#scope').textContent = kind || schedule ? `${number(some.length)} of ${all}.` : `${all[0].toUpperCase() + all.slice(1)}, ${from ? 'the oldest first' : 'the newest first'}.`;
   const pager = $('#list [data-pager]');
@@ -53,8 +54,24 @@ function show({ items, more }) {
   return some.length > 0 || more;
 }
 
+const oldest = (list) => [list[0].id, list.at(-1).id].sort((a, b) => parseInt(a, 10) - parseInt(b, 10))[0];
+
+function makeGroup(list) {
+  const row = clone('events', { at: moment(list[0].at, { ms: true }), kind: list[0].event });
+  $('.badge', row).dataset.kind = toneOf(list[0].event);
+  $('details', row).addEventListener('toggle', () => fillGroup(row, row.events));
+  return row;
+}
+
+// fillGroup shows the events of a group, if it is open.
+function fillGroup(row, list) {
+  row.events = list;
+  fill(row, { text: sumOf(list) });
+  if ($('details', row).open) keyed($('ol', row), list, (e) => e.id, make, () => {});
+}
+
 function make(e) {
-  const row = clone('event', { at: moment(e.at, { ms: true }), kind: e.event, text: sentence(e), link: linkOf(e) });
+  const row = clone('event', { at: moment(e.at, { ms: true }), kind: e.event, text: linked(e) });
   $('.badge', row).dataset.kind = toneOf(e.event);
   return row;
 }

@@ -180,6 +180,24 @@ function anew() {
 document.addEventListener('theme', anew);
 addEventListener('resize', calm(anew));
 
+// A row is roomy, or one line; the browser remembers which.
+const compact = 'onbeat-compact';
+function setRows(one) {
+  document.body.classList.toggle('compact', one);
+  $('#compact').setAttribute('aria-pressed', one);
+  setTimeout(draw);
+}
+$('#compact').addEventListener('click', () => {
+  const one = !document.body.classList.contains('compact');
+  setRows(one);
+  try {
+    localStorage.setItem(compact, one ? 'yes' : '');
+  } catch {} // a browser that keeps nothing
+});
+try {
+  setRows(localStorage.getItem(compact) === 'yes');
+} catch {}
+
 const view = new View($('#list'), { load, show });
 
 function look() {
