@@ -45,7 +45,7 @@ func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept
 	t := &tasks{q: q, p: p, s: s, past: before}
 	return &Admin{
 		Tasks:     t,
-		Schedules: &schedules{q: q, s: s, p: p, n: inst},
+		Schedules: &schedules{q: q, s: s, p: p, n: inst, auditor: auditor},
 		Instances: inst,
 		Activity:  &activity{q: q, s: s, past: before, auditor: auditor, instances: inst, tasks: t},
 		Bulks:     &bulks{q: q, tasks: t, instances: inst},

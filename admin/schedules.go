@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
@@ -93,6 +95,11 @@ type Backfilled struct {
 	Why     *RefusedJSON `json:"why,omitempty" doc:"Why the first of these was refused."`
 	// DryRun says that they were only counted: Added is how many would be added.
 	DryRun bool `json:"dry_run,omitempty"`
+	// Outcomes are the slots by what became of them, First and Last the bounds of these, as far as they were judged: for a dry run, or for
+	// those that failed alone.
+	Outcomes map[audit.Verdict]int64 `json:"outcomes,omitempty" doc:"The slots by what became of them."`
+	First    time.Time               `json:"first,omitzero" doc:"The first of these."`
+	Last     time.Time               `json:"last,omitzero" doc:"The last of these."`
 }
 
 // shown is how many slots and runs a [ScheduleDetail] has.
@@ -104,6 +111,8 @@ type schedules struct {
 	s *producer.Schedules
 	p *producer.Producer
 	n *instances
+
+	auditor *audit.Auditor
 }
 
 func (s *schedules) Get(ctx context.Context, name string) (ScheduleDetail, error) {
@@ -270,8 +279,43 @@ func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 }
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
+	out := Backfilled{Name: name, DryRun: b.DryRun}
+	if b.Failed || b.DryRun {
+		bad, err := s.judged(ctx, &out, b)
+		if err != nil && b.Failed {
+			return out, err
+		}
+		if b.Failed {
+			b.Only = func(slot time.Time) bool { return bad[slot.UnixMilli()] }
+		}
+	}
 	got, err := s.s.Backfill(ctx, name, b)
-	return Backfilled{Name: name, Slots: got.Slots, Added: got.Added, Refused: got.Refused, Why: refusedBy(got.Why), DryRun: b.DryRun}, err
+	out.Slots, out.Added, out.Refused, out.Why = got.Slots, got.Added, got.Refused, refusedBy(got.Why)
+	return out, err
+}
+
+// failed are the verdicts of slots whose work was not done.
+var failed = []audit.Verdict{audit.Missed, audit.Skipped, audit.Cancelled, audit.Failed, audit.Lost}
+
+// judged counts the slots of a backfill by what became of them, and returns those whose work was not done.
+func (s *schedules) judged(ctx context.Context, out *Backfilled, b producer.Backfilling) (map[int64]bool, error) {
+	found, err := s.auditor.Slots(ctx, audit.Span{From: b.From, To: b.To, Schedules: []string{out.Name}})
+	if err != nil {
+		return nil, err
+	}
+	bad := map[int64]bool{}
+	out.Outcomes = map[audit.Verdict]int64{}
+	for _, l := range found.Lines {
+		for i := range l.Slots {
+			j := &l.Slots[i]
+			if isBad := slices.Contains(failed, j.Verdict); isBad || !b.Failed {
+				bad[j.Slot.UnixMilli()] = isBad
+				out.Outcomes[j.Verdict]++
+				out.First, out.Last = earlier(out.First, j.Slot), later(out.Last, j.Slot)
+			}
+		}
+	}
+	return bad, nil
 }
 
 func (s *schedules) Delete(ctx context.Context, name string) (Schedule, error) {

@@ -318,9 +318,10 @@ func (s *Server) mayRevert(ctx context.Context, name string, revision int64) err
 
 // backfillBody says which slots are run.
 type backfillBody struct {
-	From  moment `json:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago."`
-	To    moment `json:"to,omitempty" doc:"Last slot at or before this time. Default now."`
-	Again bool   `json:"again,omitempty" doc:"Also run the slots that a backfill of the last seven days has run, unless they still wait or run."`
+	From   moment `json:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago."`
+	To     moment `json:"to,omitempty" doc:"Last slot at or before this time. Default now."`
+	Again  bool   `json:"again,omitempty" doc:"Also run the slots that a backfill of the last seven days has run, unless they still wait or run."`
+	Failed bool   `json:"failed,omitempty" doc:"Only the slots whose work was not done: those that failed, were missed, skipped, cancelled or lost. None from before the schedule was made."`
 	// DryRun is named as in a bulk change.
 	DryRun bool `json:"dry_run,omitempty" doc:"Only count them."`
 }
@@ -347,7 +348,7 @@ func (s *Server) backfillSchedule(ctx context.Context, in *named) (*reply[admin.
 	if err := s.mayRun(ctx, in.Name); err != nil {
 		return nil, err
 	}
-	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again, DryRun: b.DryRun})
+	got, err := s.admin.Schedules.Backfill(ctx, in.Name, producer.Backfilling{From: from, To: to, Again: b.Again, Failed: b.Failed, DryRun: b.DryRun})
 	if got.Refused > 0 {
 		refusedForNow(ctx)
 	}

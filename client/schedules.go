@@ -190,7 +190,7 @@ func (s *schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 
 func (s *schedules) Backfill(ctx context.Context, name string, b producer.Backfilling) (admin.Backfilled, error) {
 	out := admin.Backfilled{Name: name}
-	body := map[string]any{"from": b.From.UTC().Format(time.RFC3339Nano), "to": b.To.UTC().Format(time.RFC3339Nano), "again": b.Again, "dry_run": b.DryRun}
+	body := map[string]any{"from": b.From.UTC().Format(time.RFC3339Nano), "to": b.To.UTC().Format(time.RFC3339Nano), "again": b.Again, "failed": b.Failed, "dry_run": b.DryRun}
 	err := s.change(ctx, name, "backfill", body, &out)
 	return out, err
 }

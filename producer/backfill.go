@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -51,6 +52,10 @@ type Backfilling struct {
 	// Again also runs slots of earlier backfills, unless they still wait or run; it replaces their dead tasks. Without it no slot is
 	// added twice within [BackfilledFor], also by calls at the same time, and whatever became of its run.
 	Again bool
+	// Failed leaves out the slots that ran well, and those from before the schedule was made. Package admin judges them, and sets Only.
+	Failed bool
+	// Only, if not nil, leaves out the slots for which it returns false.
+	Only func(slot time.Time) bool
 	// DryRun only counts: it adds nothing, and leaves no event.
 	DryRun bool
 	// Progress, if not nil, is called after each batch.
@@ -102,6 +107,12 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 	if b.DryRun {
 		return s.countFree(ctx, &status.Schedule, grid, b)
 	}
+	if b.Only != nil {
+		n = 0
+		for range b.slots(grid) {
+			n++
+		}
+	}
 	if err := s.q.Tell(ctx, "backfill", "schedule", name, "from", b.From.Format(time.RFC3339Nano), "to", b.To.Format(time.RFC3339Nano),
 		"slots", strconv.FormatInt(n, 10), "by", queue.Actor(s.named(ctx))); err != nil {
 		return Backfilled{}, err
@@ -124,7 +135,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		}
 		return err
 	}
-	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
+	for slot := range b.slots(grid) {
 		done++
 		batch = append(batch, status.Schedule.backfillTask(slot, grid.Next(slot), now))
 		if len(batch) == queue.MaxBatch {
@@ -134,6 +145,17 @@ func (s *Schedules) Backfill(ctx context.Context, name string, b Backfilling) (B
 		}
 	}
 	return out, flush()
+}
+
+// slots are those of the time that are not left out.
+func (b *Backfilling) slots(grid schedule.Grid) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
+			if (b.Only == nil || b.Only(slot)) && !yield(slot) {
+				return
+			}
+		}
+	}
 }
 
 // grid returns the schedule's grid over the requested time, and how many slots that has.
@@ -171,7 +193,7 @@ func (s *Schedule) backfillTask(slot, next, now time.Time) *task.Task {
 // countFree says how many slots there are, and how many of them a backfill would add.
 func (s *Schedules) countFree(ctx context.Context, sched *Schedule, grid schedule.Grid, b Backfilling) (out Backfilled, err error) {
 	var ids []string
-	for slot := range grid.Between(b.From.Add(-time.Nanosecond), b.To) {
+	for slot := range b.slots(grid) {
 		ids = append(ids, task.SlotID(sched.Name, slot)+backfillMark)
 	}
 	out.Slots, out.Added = len(ids), len(ids)

@@ -67,6 +67,7 @@ onbeat schedules trigger nightly-report --payload '{"day": "2030-01-31"}'`,
 	"schedules backfill": `
 onbeat schedules backfill nightly-report --from 7d
 onbeat schedules backfill nightly-report --from 7d --dry-run
+onbeat schedules backfill nightly-report --from 7d --failed
 onbeat schedules backfill nightly-report --from 2030-01-31 --again
 onbeat schedules backfill nightly-report --from 2030-01-01T00:00:00Z --to 2030-01-31T00:00:00Z`,
 	"schedules delete": `

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -90,6 +92,29 @@ func TestBackfill_againRunsWhatFailed(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	if out := s.must("schedules", "backfill", "sad", "--from", "5h", "--again"); !strings.HasPrefix(out, "added 5 of 5 slots") {
+		t.Errorf("%q", out)
+	}
+}
+
+// With --failed only the slots whose work was not done run, and none from before the schedule was made.
+func TestBackfill_runsOnlyWhatFailed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.serving("--release", "v1")
+	made := time.Now()
+	s.must("schedules", "apply", s.file("s.yaml", "- {name: sad, every: 500ms, task: http, max_attempts: 1, payload: {url: 'http://127.0.0.1:1/', timeout: 1s}}\n- {name: glad, every: 500ms, task: echo}"))
+	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "sad@") > 3 }, "some failed")
+	s.must("schedules", "pause", "sad")
+	s.must("schedules", "pause", "glad")
+	var sad, ran admin.Backfilled
+	s.json(&sad, "schedules", "backfill", "sad", "--from", "1h", "--failed", "--dry-run")
+	if n := sad.Outcomes[audit.Failed]; sad.Slots < 4 || int64(sad.Slots) != n || len(sad.Outcomes) != 1 || sad.First.Before(made.Add(-time.Second)) || sad.Last.Before(sad.First) {
+		t.Errorf("%+v", sad)
+	}
+	if s.json(&ran, "schedules", "backfill", "sad", "--from", "1h", "--failed"); ran.Added != sad.Added {
+		t.Errorf("%+v ran, and it said %+v", ran, sad)
+	}
+	if out := s.must("schedules", "backfill", "glad", "--from", "1h", "--failed"); !strings.HasPrefix(out, "added 0 of 0 slots") {
 		t.Errorf("%q", out)
 	}
 }

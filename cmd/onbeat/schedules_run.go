@@ -40,11 +40,12 @@ func (c *schedulesTriggerCmd) Run(ctx context.Context, a *app) error {
 }
 
 type schedulesBackfillCmd struct {
-	Name  string `arg:"" predict:"schedule" help:"Schedule."`
-	From  string `required:"" placeholder:"T" help:"First slot at or after this time: RFC 3339, a date, or how long ago."`
-	To    string `placeholder:"T" help:"Last slot at or before this time. Default now."`
-	Again bool   `help:"Also run the slots that a backfill of the last seven days has run."`
-	Dry   bool   `name:"dry-run" help:"Only count the slots."`
+	Name   string `arg:"" predict:"schedule" help:"Schedule."`
+	From   string `required:"" placeholder:"T" help:"First slot at or after this time: RFC 3339, a date, or how long ago."`
+	To     string `placeholder:"T" help:"Last slot at or before this time. Default now."`
+	Again  bool   `help:"Also run the slots that a backfill of the last seven days has run."`
+	Failed bool   `help:"Only the slots that failed, were missed, skipped, cancelled or lost."`
+	Dry    bool   `name:"dry-run" help:"Only count the slots."`
 }
 
 // Run runs the slots in a range of time again.
@@ -81,7 +82,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	}
 	p := a.progress()
 	got, err := cl.Schedules.Backfill(ctx, c.Name, producer.Backfilling{
-		From: from, To: to, Again: c.Again, DryRun: c.Dry, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
+		From: from, To: to, Again: c.Again, Failed: c.Failed, DryRun: c.Dry, Progress: func(done, of int) { p.say("%d of %d slots", done, of) },
 	})
 	p.clear()
 	if err != nil && got.Added > 0 {

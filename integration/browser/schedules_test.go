@@ -191,7 +191,19 @@ func TestSchedule(t *testing.T) {
 	// The slots of a day are counted, and then run.
 	count := said[struct{ Slots int }](w, "schedules", "backfill", "hand", "--from", "24h", "--dry-run").Slots
 	b.click("#act [data-act=backfill]")
-	b.shows("dialog[open] [role=status]", fmt.Sprintf("%d slots.", count))
+	b.shows("dialog[open] [role=status]", "No slot of this time failed or was missed.")
+	b.waits(`document.querySelector('dialog[open] [data-act=ok]').disabled`)
+	b.click("dialog[open] [name=failed]")
+	from := func(at string) {
+		b.eval(fmt.Sprintf(`{const from = document.querySelector('dialog[open] [name=from]'); from.value = %s; from.dispatchEvent(new Event('input', { bubbles: true }))}`, at))
+	}
+	from(`'2020-01-01T00:00'`) // too many to run by one click
+	b.shows("dialog[open]", "Type ")
+	b.click("dialog[open] [data-act=ok]")
+	b.waits(`document.querySelector('dialog[open] [name=number]:invalid')`)
+	from(`new Date(Date.now() - 24 * 3600e3 - new Date().getTimezoneOffset() * 60e3).toISOString().slice(0, 19)`)
+	b.waits(`!document.querySelector('dialog[open] [name=number]')`)
+	b.shows("dialog[open] [role=status]", fmt.Sprintf("%d slots", count))
 	b.agrees()
 	testredis.Eventually(w, patience, func() bool { return len(w.Of("hand")) == 1+count }, "not all slots of the day run")
 

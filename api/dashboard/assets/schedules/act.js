@@ -4,7 +4,7 @@ import { ask, tell } from '../ask.js';
 import { $, calm, el, may } from '../dom.js';
 import { json, momentAt, momentIn } from '../form.js';
 import { pathOf as taskPath, plural } from '../tasks/words.js';
-import { number, zoneName } from '../time.js';
+import { length, ms, number, stamp, zoneName } from '../time.js';
 import { gapOf } from './words.js';
 
 // do at once; each resolves to true if it was done.
@@ -68,20 +68,25 @@ export function drop(s) {
 }
 
 const day = 24 * 3_600_000;
-const many = 50_000; // slots, of the 100,000 that the server takes at once
+const judged = 9000; // slots, of the 10,000 that the server judges at once
+const typedAbove = 1000; // slots to run
 
-// backfill asks for a time, counts its slots, and runs them. It offers the last day, or less of a schedule that comes very often.
+// backfill asks for a time, counts its slots, and runs them. It offers those of a week whose work was not done, or of less of a schedule that
+// comes very often.
 export function backfill(s) {
   const name = s.name;
-  const back = Math.min(day, many * (gapOf(s) ?? day));
+  const back = Math.min(7 * day, judged * (gapOf(s) ?? day));
   const from = el('input', { type: 'datetime-local', name: 'from', step: 1, required: true, value: momentIn(Date.now() - back) });
   const to = el('input', { type: 'datetime-local', name: 'to', step: 1 });
+  const failed = el('input', { type: 'checkbox', name: 'failed', checked: true });
   const again = el('input', { type: 'checkbox', name: 'again' });
-  const said = el('p', { role: 'status' }, 'Counting …');
+  const said = el('p', { role: 'status' }, 'Counting …'), typed = el('div');
   const key = newKey();
+  let about = 0;
   const order = (more) => {
     const b = { from: momentAt('from', from.value), ...more };
     if (to.value) b.to = momentAt('to', to.value);
+    if (failed.checked) b.failed = true;
     if (again.checked) b.again = true;
     return b;
   };
@@ -90,12 +95,20 @@ export function backfill(s) {
     el('div', { class: 'pair' },
       el('label', {}, 'From', from, el('span', { class: 'hint' }, `In ${zoneName()}; this moment included.`)),
       el('label', {}, 'To', to, el('span', { class: 'hint' }, 'Empty: now.'))),
+    el('label', { class: 'check' }, failed, ' only slots that failed, or were missed, skipped, cancelled or lost'),
     el('label', { class: 'check' }, again, ' also those that a backfill of the last seven days has run'));
+  // told says what would run, and asks for its number if that is large.
+  const told = (r) => {
+    about = r.added;
+    typed.replaceChildren(...(about > typedAbove ? [el('label', {}, `Type ${about} to run them`, el('input', { name: 'number', inputmode: 'numeric', required: true, autocomplete: 'off' }))] : []));
+    return wordsOf(r, s, failed.checked, again.checked);
+  };
   return ask({
     title: `Backfill ${name}`, action: 'Run these slots',
-    body: ['The task of every slot in a time runs, oldest first and behind all tasks on time, whether or not the slot ran when it was due.', fields, said],
-    ready: (dialog, signal) => counting(dialog, { fields, said, count }, signal),
-    act: async () => {
+    body: ['The task of each of these slots runs, oldest first and behind all tasks on time.', fields, said, typed],
+    ready: (dialog, signal) => counting(dialog, { fields, said, count, told }, signal),
+    act: async (data) => {
+      if (about > typedAbove && data.get('number')?.replace(/[\s,.]/g, '') !== String(about)) throw new Error(`type ${about}, the number of the slots`);
       const r = await post(place`/schedules/${name}/backfill`, order(), { key });
       tell(`${plural(r.added, 'slot')} of ${number(r.slots)} will run.`);
       return true;
@@ -103,27 +116,37 @@ export function backfill(s) {
   });
 }
 
+// wordsOf says which slots would run: what became of them, the first and the last, and how long they take one after the other.
+function wordsOf(r, s, failed, again) {
+  if (!r.slots) return failed ? 'No slot of this time failed or was missed.' : 'This time has no slot.';
+  const ran = r.slots - r.added;
+  const fates = Object.entries(r.outcomes ?? {}).map(([fate, n]) => `${number(n)} ${fate.replaceAll('_', ' ')}`).join(', ');
+  const parts = [plural(r.slots, 'slot') + (fates ? ` (${fates})` : '') + (ran ? `, of which an earlier backfill has added ${number(ran)}: ${number(r.added)} would run.` : '.')];
+  if (r.first) parts.push(`From ${stamp(r.first)} to ${stamp(r.last)}.`);
+  if (r.added && s.usual) parts.push(`They run one after the other, while no slot on time waits: ${length(r.added * ms(s.usual))} in all, as a run usually takes ${length(ms(s.usual))}.`);
+  if (again) parts.push('Those of an earlier backfill that still wait are not run twice.');
+  return parts.join(' ');
+}
+
 // counting counts the slots whenever the fields change, and lets the dialog be confirmed if there are some.
-async function counting(dialog, { fields, said, count }, signal) {
+async function counting(dialog, { fields, said, count, told }, signal) {
   const ok = $('[data-act=ok]', dialog);
   const error = $('[data-field=error]', dialog);
   let turn = 0;
   const look = async () => {
     const mine = ++turn;
     ok.disabled = true;
-    let some = false, text = '', wrong = '';
+    let r, wrong = '';
     try {
-      const r = await count(signal);
-      some = r.added > 0;
-      const ran = r.slots - r.added;
-      text = plural(r.slots, 'slot') + (ran ? `, of which an earlier backfill has added ${number(ran)}: ${number(r.added)} would run.` : '.');
-      if (again.checked) text += ' Those of an earlier backfill that still wait are not run twice.';
+      r = await count(signal);
     } catch (err) {
       if (signal.aborted) return false;
       wrong = err.message;
     }
     if (mine !== turn) return undefined;
-    said.textContent = text;
+    const some = r?.added > 0;
+    said.textContent = r ? told(r) : '';
+    ok.textContent = some ? `Run ${plural(r.added, 'slot')}` : 'Run these slots';
     error.textContent = wrong;
     error.hidden = !wrong;
     ok.disabled = !some;
