@@ -142,6 +142,9 @@ onbeat conformance --redis redis://redis.staging:6379/0 --rollouts 10`,
 onbeat completion bash > /etc/bash_completion.d/onbeat
 onbeat completion zsh > ~/.zfunc/_onbeat
 onbeat completion fish > ~/.config/fish/completions/onbeat.fish`,
+	"init": `
+onbeat init
+onbeat init /etc/onbeat/onbeat.yaml`,
 	"version": `
 onbeat version
 onbeat version --json`,

@@ -3,30 +3,35 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
-// version is set by the linker; see the Makefile.
+// version is set by the linker; see the Makefile and .goreleaser.yaml.
 var version = ""
 
 type versionCmd struct{}
 
-// Run prints the version, the revision, and the Go release and platform of the build.
+// Run prints the version, the revision with its date, and the Go release and platform of the build.
 func (c *versionCmd) Run(a *app) error {
 	v := struct {
-		Version  string `json:"version"`
-		Revision string `json:"revision,omitempty"`
-		Go       string `json:"go"`
-		OS       string `json:"os"`
-		Arch     string `json:"arch"`
-	}{buildVersion(), buildRevision(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+		Version  string    `json:"version"`
+		Revision string    `json:"revision,omitempty"`
+		Date     time.Time `json:"date,omitzero"`
+		Go       string    `json:"go"`
+		OS       string    `json:"os"`
+		Arch     string    `json:"arch"`
+	}{buildVersion(), buildRevision(), buildDate(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 	if a.JSON {
 		return a.printJSON(v)
 	}
-	revision := ""
+	source := ""
 	if v.Revision != "" {
-		revision = " " + v.Revision
+		source = " " + v.Revision
 	}
-	a.printf("onbeat %s%s (%s, %s/%s)", v.Version, revision, v.Go, v.OS, v.Arch)
+	if !v.Date.IsZero() {
+		source += " of " + v.Date.Format(time.RFC3339)
+	}
+	a.printf("onbeat %s%s (%s, %s/%s)", v.Version, source, v.Go, v.OS, v.Arch)
 	return nil
 }
 
@@ -40,25 +45,38 @@ func buildVersion() string {
 	return "dev"
 }
 
-// buildRevision returns the commit of the build, if the go command stamped it: 12 digits, and + for uncommitted changes.
-func buildRevision() string {
+// stamped returns what the go command noted of the repository that the program was built from, or "".
+func stamped(key string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	revision, dirty := "", ""
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value[:min(len(s.Value), 12)]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+"
-			}
+		if s.Key == key {
+			return s.Value
 		}
 	}
+	return ""
+}
+
+// buildRevision returns the commit of the build: 12 digits, and + for uncommitted changes.
+func buildRevision() string {
+	revision := stamped("vcs.revision")
 	if revision == "" {
 		return ""
 	}
-	return revision + dirty
+	revision = revision[:min(len(revision), 12)]
+	if stamped("vcs.modified") == "true" {
+		revision += "+"
+	}
+	return revision
+}
+
+// buildDate returns when the commit was made, so that two builds of one commit are the same.
+func buildDate() time.Time {
+	date, err := time.Parse(time.RFC3339, stamped("vcs.time"))
+	if err != nil {
+		return time.Time{}
+	}
+	return date.UTC()
 }
