@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ type devCmd struct {
 	InProcess bool   `help:"Use the Redis inside this process even if a redis-server is on PATH. It keeps nothing."`
 	Release   string `placeholder:"R" help:"Version that this instance runs."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
+	Listen    string `placeholder:"ADDR" help:"Where to serve the API and the dashboard, in place of the config's api.listen (or $$ONBEAT_DEV_LISTEN). If others reach it and the config has no tokens, dev makes one."`
 	Open      bool   `help:"Open the dashboard in your browser ($$BROWSER, or that of the system)."`
 }
 
@@ -86,9 +88,14 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		case <-ctx.Done():
 		}
 	}()
-	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec, serving: func(url string) {
+	token := ""
+	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec, adjust: func(cfg *config.File) { token = c.listen(a, cfg) }, serving: func(url string) {
+		url = strings.Replace(url, "//0.0.0.0:", "//127.0.0.1:", 1) // a browser may refuse the address that stands for all
 		if url != "" && !a.JSON {
 			a.printf("Dashboard: %s, and the API, with its description at %s/docs", a.style.bold(url), url)
+		}
+		if token != "" {
+			a.printf("Token of the dashboard and the API: %s", a.style.bold(token))
 		}
 		if c.Open {
 			c.open(a, url)
@@ -96,6 +103,32 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}}
 	err = serve.Run(ctx, a)
 	return cmp.Or(redis.Err(), err)
+}
+
+// devToken stands for the variable that would hold the token that dev makes.
+const devToken = "ONBEAT_DEV_TOKEN"
+
+// listen puts the address of --listen into a config. If others reach that address and the config has no tokens, listen makes one,
+// and returns it.
+func (c *devCmd) listen(a *app, cfg *config.File) (token string) {
+	address := cmp.Or(c.Listen, a.env("ONBEAT_DEV_LISTEN"))
+	if address == "" {
+		return ""
+	}
+	cfg.API.Listen = address
+	if cfg.API.CheckOpen() == nil {
+		return ""
+	}
+	token = rand.Text()
+	cfg.API.Tokens = []config.Token{{Name: "dev", Role: "admin", Env: devToken}}
+	env := a.env
+	a.env = func(name string) string {
+		if name == devToken {
+			return token
+		}
+		return env(name)
+	}
+	return token
 }
 
 // open opens the dashboard. If that cannot be, dev runs all the same.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
 func TestDev_letsInNobodyButItsUser(t *testing.T) {
@@ -186,5 +189,31 @@ func TestRedis_mayBeInAFile(t *testing.T) {
 		if strings.Contains(r.err, "hunter2") {
 			t.Errorf("%s: the password is shown: %s", name, r.err)
 		}
+	}
+}
+
+// Whoever is reached by others has a token: that of the config, or one of its own.
+func TestDev_makesATokenWhereOthersReachIt(t *testing.T) {
+	t.Parallel()
+	const address = "0.0.0.0:8080"
+	a := func() *app {
+		return newApp(&globals{}, testEnv("ONBEAT_DEV_LISTEN", address), nil, io.Discard, io.Discard)
+	}
+	open, own := &config.File{}, &config.File{}
+	own.API.Tokens = []config.Token{{Name: "mine", Role: "viewer", Env: "MINE"}}
+	asked := a()
+	token := (&devCmd{}).listen(asked, open)
+	if len(token) < config.LeastSecret || open.API.Listen != address || len(open.API.Tokens) != 1 {
+		t.Fatalf("%q, %+v", token, open.API)
+	}
+	if secret, err := open.API.Tokens[0].Secret(asked.env); secret != token || err != nil {
+		t.Errorf("it prints %q, and takes %q: %v", token, secret, err)
+	}
+	if token := (&devCmd{}).listen(a(), own); token != "" || own.API.Tokens[0].Name != "mine" || own.API.Listen != address {
+		t.Errorf("with a token of the config: %q, %+v", token, own.API)
+	}
+	local := &config.File{}
+	if token := (&devCmd{Listen: "127.0.0.1:0"}).listen(a(), local); token != "" || local.API.Listen != "127.0.0.1:0" || len(local.API.Tokens) != 0 {
+		t.Errorf("on this machine alone: %q, %+v", token, local.API)
 	}
 }

@@ -142,6 +142,10 @@ onbeat conformance --redis redis://redis.staging:6379/0 --rollouts 10`,
 onbeat completion bash > /etc/bash_completion.d/onbeat
 onbeat completion zsh > ~/.zfunc/_onbeat
 onbeat completion fish > ~/.config/fish/completions/onbeat.fish`,
+	"probe": `
+onbeat probe
+onbeat probe --ready
+onbeat probe --api https://127.0.0.1:8443`,
 	"init": `
 onbeat init
 onbeat init /etc/onbeat/onbeat.yaml`,

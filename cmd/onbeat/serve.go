@@ -24,7 +24,8 @@ type serveCmd struct {
 	Release   string `placeholder:"R" help:"Version that this instance runs. Default: $$ONBEAT_RELEASE, the config, or the revision in the build, or its version."`
 	AllowExec bool   `help:"Let tasks run programs on this machine (the exec handler)."`
 
-	serving func(url string) // hears where the API is, "" for nowhere
+	serving func(url string)   // hears where the API is, "" for nowhere
+	adjust  func(*config.File) // changes a config that has been checked; may be nil
 }
 
 // Run runs an instance until ctx ends.
@@ -35,6 +36,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	cfg, err := c.config(a)
 	if err != nil {
 		return err
+	}
+	if c.adjust != nil {
+		c.adjust(cfg)
 	}
 	log := a.log(cfg.Log.Threshold(), cfg.Log.Format)
 	if c.AllowExec {

@@ -104,7 +104,7 @@ func (f *File) checkAPI() error {
 		}
 		names[t.Name] = true
 	}
-	return errors.Join(append(list, a.checkOpen())...)
+	return errors.Join(append(list, a.CheckOpen())...)
 }
 
 func (a *API) checkListen() error {
@@ -122,8 +122,8 @@ func (a *API) checkListen() error {
 	return nil
 }
 
-// checkOpen refuses an address that others reach while anybody would be let in.
-func (a *API) checkOpen() error {
+// CheckOpen refuses an address that others reach while anybody would be let in.
+func (a *API) CheckOpen() error {
 	host, _, err := net.SplitHostPort(a.Listen)
 	if err != nil || len(a.Tokens) > 0 || a.BehindProxy || isLoopback(host) {
 		return nil
