@@ -47,6 +47,16 @@ help: ## Say what can be made.
 build: ## Build bin/onbeat.
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
 
+# The image holds what was built here, so no registry is asked for anything.
+IMAGE ?= onbeat
+
+.PHONY: image
+image: ## Build the container image onbeat on the local engine.
+	@rm -rf bin/image && mkdir -p bin/image && cp deploy/Dockerfile LICENSE THIRD_PARTY_LICENSES bin/image/
+	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/image/onbeat ./cmd/onbeat
+	docker build --tag $(IMAGE) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null) \
+		--build-arg CREATED=$$(git log -1 --format=%cI 2>/dev/null) bin/image
+
 .PHONY: demo
 demo: ## Show a rollout that loses no beat.
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
@@ -93,7 +103,7 @@ test-processes:
 test-outside:
 	@code=0; set -x; \
 		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
-		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser) || code=1; \
+		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser ./install) || code=1; \
 		exit $$code
 
 .PHONY: test-fast

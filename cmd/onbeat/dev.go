@@ -90,7 +90,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}()
 	token := ""
 	serve := serveCmd{Release: c.Release, AllowExec: c.AllowExec, adjust: func(cfg *config.File) { token = c.listen(a, cfg) }, serving: func(url string) {
-		url = strings.Replace(url, "//0.0.0.0:", "//127.0.0.1:", 1) // a browser may refuse the address that stands for all
+		url = strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url) // a browser cannot open all addresses
 		if url != "" && !a.JSON {
 			a.printf("Dashboard: %s, and the API, with its description at %s/docs", a.style.bold(url), url)
 		}
