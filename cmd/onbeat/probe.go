@@ -47,32 +47,41 @@ func (c *probeCmd) Run(ctx context.Context, a *app) error {
 	}
 	ctx, done := context.WithTimeoutCause(ctx, probeTime, errTimeUp)
 	defer done()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath(path).String(), http.NoBody)
+	body, err := askHealth(ctx, u, path)
 	if err != nil {
 		return err
 	}
+	a.printf("%s", strings.TrimSpace(body))
+	return nil
+}
+
+// askHealth asks an API how its process is. It fails if the answer is no.
+func askHealth(ctx context.Context, u *url.URL, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath(path).String(), http.NoBody)
+	if err != nil {
+		return "", err
+	}
 	ip := net.ParseIP(u.Hostname())
-	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	own := u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: own}, //nolint:gosec // it hears of this machine whether it is well, and sends nothing
 	}}
 	resp, err := client.Do(r)
 	if err != nil {
-		return &failure{errors.Unwrap(err), "is an instance running there? its api.listen says where it listens; name another with --api or ONBEAT_API"}
+		return "", &failure{errors.Unwrap(err), "is an instance running there? its api.listen says where it listens; name another with --api or ONBEAT_API"}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
 		var problem struct {
 			Detail string `json:"detail"`
 		}
 		_ = json.Unmarshal(body, &problem)
-		return errors.New(cmp.Or(problem.Detail, resp.Status))
+		return "", errors.New(cmp.Or(problem.Detail, resp.Status))
 	}
-	a.printf("%s", strings.TrimSpace(string(body)))
-	return nil
+	return string(body), nil
 }

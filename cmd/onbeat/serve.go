@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -103,6 +104,13 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go c.reload(background, hangups, a, d, target, log)
+	if s := newSupervisor(a.env, log); s != nil {
+		s.unready, s.alive = d.Unready, web.alive
+		done, end := context.WithCancel(context.WithoutCancel(ctx))
+		var told sync.WaitGroup
+		told.Go(func() { s.run(ctx, done) })
+		defer func() { end(); told.Wait() }()
+	}
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errTold) {
 			log.Info().Msg("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")

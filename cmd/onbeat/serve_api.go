@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -128,6 +129,18 @@ func (w *web) url() string {
 		return "https://" + w.listener.Addr().String()
 	}
 	return "http://" + w.listener.Addr().String()
+}
+
+// alive asks the API of this process whether it answers. An API that wants a certificate is not asked, and nor is one that is off.
+func (w *web) alive(ctx context.Context) error {
+	if w == nil || w.secrets.cfg.ClientCA != "" {
+		return nil
+	}
+	u, err := url.Parse(w.url())
+	if err == nil {
+		_, err = askHealth(ctx, u, "/healthz")
+	}
+	return err
 }
 
 // close ends the API within a few seconds. It may be called on nil, and before start.
