@@ -41,7 +41,7 @@ CORE := task schedule internal/queue instance producer consumer handlers lock
 
 .PHONY: help
 help: ## Say what can be made.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/onbeat.
@@ -49,12 +49,13 @@ build: ## Build bin/onbeat.
 
 # The image holds what was built here, so no registry is asked for anything.
 IMAGE ?= onbeat
+PLATFORM := linux/$(shell $(GO) env GOARCH)
 
 .PHONY: image
 image: ## Build the container image onbeat on the local engine.
-	@rm -rf bin/image && mkdir -p bin/image && cp deploy/Dockerfile LICENSE THIRD_PARTY_LICENSES bin/image/
-	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/image/onbeat ./cmd/onbeat
-	docker build --tag $(IMAGE) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null) \
+	@rm -rf bin/image && mkdir -p bin/image/$(PLATFORM) && cp deploy/Dockerfile LICENSE THIRD_PARTY_LICENSES bin/image/
+	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/image/$(PLATFORM)/onbeat ./cmd/onbeat
+	docker build --tag $(IMAGE) --build-arg TARGETPLATFORM=$(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null) \
 		--build-arg CREATED=$$(git log -1 --format=%cI 2>/dev/null) bin/image
 
 .PHONY: demo
@@ -184,6 +185,23 @@ vuln: ## Look for known vulnerabilities.
 licences: ## Write THIRD_PARTY_LICENSES anew.
 	@$(GO) run ./internal/licences >THIRD_PARTY_LICENSES.new && mv THIRD_PARTY_LICENSES.new THIRD_PARTY_LICENSES || { rm -f THIRD_PARTY_LICENSES.new; exit 1; }
 
+# What a release needs is run at these versions. SKIP leaves out what this machine lacks, such as SKIP=docker without buildx.
+RELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+SYFT     := github.com/anchore/syft/cmd/syft@v1.57.1
+SKIP     ?=
+
+.PHONY: release-snapshot
+release-snapshot: release-tools ## Make all of a release in dist, and publish nothing.
+	PATH="$(CURDIR)/bin/tools:$$PATH" HOMEBREW_TAP_TOKEN=none goreleaser release --snapshot --clean $(if $(SKIP),--skip=$(SKIP))
+
+.PHONY: release
+release: release-tools
+	PATH="$(CURDIR)/bin/tools:$$PATH" goreleaser release --clean
+
+.PHONY: release-tools
+release-tools:
+	@mkdir -p bin/tools && GOBIN=$(CURDIR)/bin/tools GOOS= GOARCH= $(GO) install $(RELEASER) && GOBIN=$(CURDIR)/bin/tools GOOS= GOARCH= $(GO) install $(SYFT)
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (20s).
 	@grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . >/dev/null || { echo "there are no fuzz tests"; exit 0; }; \
@@ -204,4 +222,4 @@ cover: ## Show how much of each core package the tests reach.
 
 .PHONY: clean
 clean: ## Remove what was built and measured.
-	rm -rf bin coverage cover.out
+	rm -rf bin dist coverage cover.out

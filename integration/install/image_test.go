@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -164,7 +165,7 @@ func TestImage_knowsZonesAndCAs(t *testing.T) {
 	if out := command(t, "docker", "run", "--rm", "--read-only", image(t), "preview", "--cron", "0 2 * * *", "--timezone", "Asia/Seoul"); !strings.Contains(out, "+09:00") && !strings.Contains(out, "KST") {
 		t.Errorf("a zone: %s", out)
 	}
-	modules := command(t, "go", "version", "-m", "../../bin/image/onbeat")
+	modules := command(t, "go", "version", "-m", "../../bin/image/linux/"+runtime.GOARCH+"/onbeat")
 	if !strings.Contains(modules, "x509roots/fallback") || !strings.Contains(modules, "CGO_ENABLED=0") {
 		t.Errorf("the program has no CAs, or is not static:\n%s", modules)
 	}
