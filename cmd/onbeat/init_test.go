@@ -76,3 +76,12 @@ func TestInit_changesNoFile(t *testing.T) {
 		t.Error("it followed a link")
 	}
 }
+
+// The config of deploy/compose.yaml is one that check has nothing to say about.
+func TestCompose_hasAConfigThatIsRight(t *testing.T) {
+	t.Parallel()
+	env := testEnv("POSTGRES_PASSWORD", "x", "ONBEAT_ADMIN", "0123456789abcdef", "ONBEAT_VIEWER", "fedcba9876543210")
+	if r := runWith(t.Context(), env, "", "check", "../../deploy/compose/onbeat.yaml"); r.code != exitFine || strings.Contains(r.out, "warning") {
+		t.Errorf("%+v", r)
+	}
+}
