@@ -40,7 +40,11 @@ func TestWorkflows_runWhatWasLookedAt(t *testing.T) {
 		if n := strings.Count(string(text), "persist-credentials: false"); n != checkouts {
 			t.Errorf("%s: %d checkouts, of which %d keep no credentials", name, checkouts, n)
 		}
-		if !strings.Contains(string(text), "\npermissions:\n  contents: read\n") || strings.Contains(string(text), ": write") {
+		rest := string(text)
+		if filepath.Base(name) == "release.yml" { // one job of it makes the release and pushes the image
+			rest = strings.Replace(rest, "\n    permissions:\n      contents: write\n      packages: write\n", "\n", 1)
+		}
+		if !strings.Contains(rest, "\npermissions:\n  contents: read\n") || strings.Contains(rest, ": write") {
 			t.Errorf("%s: its permissions are not contents: read", name)
 		}
 	}

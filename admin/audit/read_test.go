@@ -73,6 +73,14 @@ func (h *house) run(d time.Duration) {
 	}
 }
 
+// runUntil runs until the history has some entries: on a busy machine little happens in a second.
+func (h *house) runUntil(entries int64) {
+	h.Helper()
+	for h.rdb.XLen(h.Context(), h.queue.Keys().History).Val() < entries {
+		h.run(time.Second)
+	}
+}
+
 func (h *house) apply(name string, r schedule.Rule) {
 	h.Helper()
 	if _, err := h.schedules.Apply(h.Context(), producer.Schedule{Name: name, Rule: r, Task: "beat"}); err != nil {
@@ -191,7 +199,7 @@ func TestRun_judgesTheDeletedToo(t *testing.T) {
 		t.Parallel()
 		h := newHouse(t, rdb)
 		h.apply("beat", schedule.Rule{Every: 50 * time.Millisecond})
-		h.run(700 * time.Millisecond)
+		h.runUntil(10)
 		if err := h.schedules.Delete(t.Context(), "beat"); err != nil {
 			t.Fatal(err)
 		}
@@ -286,9 +294,9 @@ func TestRun_callsNothingLostThatTheHistoryHasForgotten(t *testing.T) {
 	h := newHouse(t, testredis.Real(t))
 	ctx := t.Context()
 	h.apply("beat", schedule.Rule{Every: 20 * time.Millisecond})
-	h.run(time.Second)
 	history := h.queue.Keys().History
-	if err := h.rdb.XTrimMaxLen(ctx, history, 10).Err(); err != nil {
+	h.runUntil(40)
+	if err := h.rdb.XTrimMaxLen(ctx, history, 5).Err(); err != nil {
 		t.Fatal(err)
 	}
 	info, err := h.rdb.XInfoStream(ctx, history).Result()

@@ -113,7 +113,7 @@ var scenes = []scene{
 	}},
 	{"/dead", "the dead of a group are about to be retried", dialog("#groups .acts [data-act=retry]")},
 	{"/schedules/nightly", "a schedule is about to be paused", dialog("#act [data-act=pause]")},
-	{"/schedules/nightly", "a schedule is about to be backfilled", dialog("#act [data-act=backfill]")},
+	{"/schedules/fails", "a schedule is about to be backfilled", dialog("#act [data-act=backfill]")},
 	{"/schedules/by-hand", "a schedule is about to say again what it said", dialog("#history [data-act=revert]")},
 	{"/schedules/by-hand?edit=true", "a change is shown before it is made", func(b *tab) {
 		b.fills("#every", "5s")
