@@ -120,7 +120,7 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if why != "" && len(list.Items) > 0 && done[0].Err == nil {
+	if why != "" && done[0].Err == nil {
 		fmt.Fprintf(a.err, "onbeat: note: %s: the task waits until one does\n", why)
 	}
 	return a.printEnqueued(done[0], t)

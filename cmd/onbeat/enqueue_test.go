@@ -268,3 +268,17 @@ func TestEnqueueFile_fromAPipeEndsWhenInterrupted(t *testing.T) {
 	}
 	_ = w.Close()
 }
+
+// Who adds a task where nothing runs learns it at once.
+func TestEnqueue_notesThatNoInstanceRuns(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := s.file("s.yaml", "- {name: a, every: 1h, task: echo}\n- {name: b, every: 1h, task: http, payload: {url: 'http://127.0.0.1:9/'}}\n")
+	for _, args := range [][]string{{"enqueue", "echo"}, {"schedules", "apply", file}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), args, s.env(), strings.NewReader(""), &out, &errs); code != 0 || len(unattended.FindAllString(errs.String(), -1)) != 1 {
+			t.Errorf("%v: exit %d, said %q; want one note", args, code, &errs)
+		}
+	}
+	s.fails(1, []string{"enqueue", "echo", "--strict"}, "no instance runs")
+}
