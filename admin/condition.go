@@ -340,7 +340,7 @@ func missed(c *Condition, _ beat, h *producer.Health) bool {
 	if h.Missed == 0 {
 		return false
 	}
-	c.Health, c.Since = Missed, h.MissedAt
+	c.Health, c.Since = Missed, h.Troubled
 	c.Why = wording.Count(h.Missed, "slot was", "slots were") + " missed, and no run has ended well since"
 	return true
 }

@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 				h.Success, h.Ended, h.Noted = ago(18*time.Hour), ago(18*time.Hour), ago(time.Second)
 			}), want: Well,
 		},
-		"missed":       {health: with(func(h *producer.Health) { h.Missed, h.MissedAt = 2, ago(20*time.Second) }), want: Missed, since: ago(20 * time.Second)},
+		"missed":       {health: with(func(h *producer.Health) { h.Missed, h.Troubled = 2, ago(20*time.Second) }), want: Missed, since: ago(20 * time.Second)},
 		"skipped":      {health: with(func(h *producer.Health) { h.Skipped = 3 }), runs: 50 * time.Second, want: Skipped, since: ago(50 * time.Second)},
 		"skipped once": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Well},
 		"stale": {

@@ -25,12 +25,11 @@ type Health struct {
 	Outcome task.Outcome
 	// Dead is how many runs ended dead since Success, and Failed how many attempts failed since Ended.
 	Dead, Failed int64
-	// Troubled is when the first attempt failed since Success, or the first slot was missed.
+	// Troubled is when the first attempt failed since Success, or the moment of the first slot that was missed.
 	Troubled time.Time
 	// Skipped is how many slots were skipped because a run before them went on, since a run ended or was lost or handed back; Missed is how
-	// many were missed since Success; MissedAt is when the last of these was noted.
+	// many were missed since Success.
 	Skipped, Missed int64
-	MissedAt        time.Time
 	// Noted is when anything was last noted.
 	Noted time.Time
 	// Took is how long a run usually takes: a moving average.
@@ -76,13 +75,24 @@ func (h *Health) add(n *history.Note) bool {
 		}
 		h.Skipped += history.SlotsOf(n)
 	case history.Missed:
-		h.trouble(n.At)
-		h.Missed, h.MissedAt = h.Missed+history.SlotsOf(n), n.At
+		h.trouble(maxTime(firstOf(n), h.Success)) // it is noted when a leader comes
+		h.Missed += history.SlotsOf(n)
 	default:
 		return false
 	}
 	h.Noted = n.At
 	return true
+}
+
+// firstOf is the moment of the first slot that a note is of, or when it was noted.
+func firstOf(n *history.Note) time.Time {
+	switch {
+	case !n.Slot.IsZero():
+		return n.Slot
+	case !n.From.IsZero():
+		return n.From
+	}
+	return n.At
 }
 
 func (h *Health) trouble(at time.Time) {
@@ -98,7 +108,7 @@ func (h *Health) encode() string {
 		}
 		return store.Ms(t)
 	}
-	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %d %s\t%s\t%s", ms(h.Success), ms(h.Ended), ms(h.Noted), ms(h.MissedAt), ms(h.Troubled), h.Dead, h.Failed, h.Skipped,
+	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %s\t%s\t%s", ms(h.Success), ms(h.Ended), ms(h.Noted), ms(h.Troubled), h.Dead, h.Failed, h.Skipped,
 		h.Missed, h.Took.Milliseconds(), h.Outcome, h.Task, h.Error)
 }
 
@@ -106,10 +116,10 @@ func (h *Health) encode() string {
 func parseHealth(text string) (h Health) {
 	parts := strings.SplitN(text, "\t", 3)
 	head := strings.Split(parts[0], " ")
-	if len(parts) != 3 || len(head) != 11 {
+	if len(parts) != 3 || len(head) != 10 {
 		return h
 	}
-	var n [10]int64
+	var n [9]int64
 	for i := range n {
 		v, err := strconv.ParseInt(head[i], 10, 64)
 		if err != nil || v < 0 {
@@ -124,8 +134,8 @@ func parseHealth(text string) (h Health) {
 		return store.FromMs(store.ClampMs(float64(ms)))
 	}
 	return Health{
-		Success: at(n[0]), Ended: at(n[1]), Noted: at(n[2]), MissedAt: at(n[3]), Troubled: at(n[4]), Dead: n[5], Failed: n[6], Skipped: n[7], Missed: n[8],
-		Took: time.Duration(min(n[9], 1<<40)) * time.Millisecond, Outcome: task.Outcome(head[10]), Task: parts[1], Error: parts[2],
+		Success: at(n[0]), Ended: at(n[1]), Noted: at(n[2]), Troubled: at(n[3]), Dead: n[4], Failed: n[5], Skipped: n[6], Missed: n[7],
+		Took: time.Duration(min(n[8], 1<<40)) * time.Millisecond, Outcome: task.Outcome(head[9]), Task: parts[1], Error: parts[2],
 	}
 }
 

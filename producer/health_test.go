@@ -80,13 +80,13 @@ func TestHealth_isReadAsItWasWritten(t *testing.T) {
 	at := time.UnixMilli(1795338400000).UTC()
 	for _, h := range []Health{
 		{}, {Success: at, Ended: at, Outcome: history.Done, Noted: at, Took: time.Second},
-		{Dead: 3, Failed: 2, Skipped: 1, Missed: 9, MissedAt: at, Noted: at, Outcome: task.Outcome("dead"), Task: "a@1", Error: "no\troute to \"x\""},
+		{Dead: 3, Failed: 2, Skipped: 1, Missed: 9, Noted: at, Outcome: task.Outcome("dead"), Task: "a@1", Error: "no\troute to \"x\""},
 	} {
 		if got := parseHealth(h.encode()); got != h {
 			t.Errorf("%+v became %+v", h, got)
 		}
 	}
-	for _, bad := range []string{"", "x", "1 2 3\t\t", "1 2 3 4 5 6 7 8 9 -9 done\t\t"} {
+	for _, bad := range []string{"", "x", "1 2 3\t\t", "1 2 3 4 5 6 7 8 -9 done\t\t"} {
 		if got := parseHealth(bad); got != (Health{}) {
 			t.Errorf("%q: %+v", bad, got)
 		}

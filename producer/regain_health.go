@@ -98,7 +98,7 @@ func (t *term) noteHealths(ctx context.Context, before map[string]*Health) error
 // with adds to h what was noted later, where no run has ended since.
 func (h *Health) with(since *Health) *Health {
 	h.Failed, h.Missed, h.Skipped = h.Failed+since.Failed, h.Missed+since.Missed, h.Skipped+since.Skipped
-	h.Noted, h.MissedAt = maxTime(h.Noted, since.Noted), maxTime(h.MissedAt, since.MissedAt)
+	h.Noted = maxTime(h.Noted, since.Noted)
 	h.trouble(since.Troubled)
 	if since.Task != "" {
 		h.Task, h.Error = since.Task, since.Error
