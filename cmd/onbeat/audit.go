@@ -110,6 +110,7 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 			lagText(r), verdict)
 	}
 	t.print(a.out)
+	a.printf("%s", a.style.dim("✓ each slot ran once   ! runs failed or were repeated   ✗ slots missed, lost, doubled or off the grid"))
 	for i := range reports {
 		a.showAuditDetails(&reports[i])
 	}

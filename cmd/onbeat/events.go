@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 type eventsCmd struct {
@@ -91,25 +91,10 @@ func (a *app) printEvent(e *admin.Event) error {
 	var more []string
 	for _, k := range slices.Sorted(maps.Keys(e.Fields)) {
 		if v := e.Fields[k]; v != "" {
-			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(fieldText(e.Event, k, v)))
+			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(wording.Field(k, v)))
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
 		a.style.bold(fmt.Sprintf("%-18s", oneCell(e.Event))), strings.Join(more, " "))
 	return err
-}
-
-// fieldText returns the text of an event's field. A moment is shown as a time.
-func fieldText(kind, name, value string) string {
-	if kind != "lost writes" || name != "kept" && name != "known" {
-		return value
-	}
-	switch ms, err := strconv.ParseInt(value, 10, 64); {
-	case err != nil:
-		return value
-	case ms == 0:
-		return "nothing"
-	default:
-		return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
-	}
 }

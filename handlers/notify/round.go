@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"github.com/onbeat/onbeat/internal/wording"
 	"maps"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func retiredText(release string) string {
 func archiveText(e *queue.Event) string {
 	text := e.Kind
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		text += fmt.Sprintf(", %s %s", name, e.Fields[name])
+		text += fmt.Sprintf(", %s %s", name, wording.Field(name, e.Fields[name]))
 	}
 	return text
 }

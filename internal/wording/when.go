@@ -2,6 +2,7 @@ package wording
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -34,6 +35,18 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", hours, minutes%60)
 	}
 	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
+}
+
+// Field is the value of an event's field as people read it: a moment, which an event holds in milliseconds since 1970, as a time.
+func Field(name, value string) string {
+	ms, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil || !slices.Contains([]string{"from", "kept", "known", "lease", "since", "to"}, name):
+		return value
+	case ms <= 0:
+		return "nothing"
+	}
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // Count is a number of things: "1 slot", "3 slots".

@@ -25,7 +25,8 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	if d.isEmpty(ctx) {
 		d.warn("namespace", d.emptyHint(ctx), "no instance ever ran in it, and no task or schedule was ever added")
 	} else {
-		overview := fmt.Sprintf("%d schedules, %d due, %d running, %d dead, %d kept", n.Schedules, n.Due+n.Held, n.Running, n.Dead, n.Done)
+		overview := fmt.Sprintf("%s, %d due, %d running, %d dead, %d kept",
+			wording.Count(n.Schedules, "schedule", "schedules"), n.Due+n.Held, n.Running, n.Dead, n.Done)
 		d.ok("namespace", "%s; in total %d done, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
 	}
 	live, gone := split(instances.Items)
