@@ -179,7 +179,7 @@ func TestLockRun_aSignalEndsTheWaiting(t *testing.T) {
 func TestLockRun_endsTheCommandWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	p := s.locked(on("TERM")+loops, "--ttl", "1s", "--grace", "200ms")
+	p := s.locked(on("TERM")+loops, "--ttl", "6s", "--grace", "2s")
 	s.rdb.Del(t.Context(), s.lockKey("job"))
 	if code := p.exit(20 * time.Second); code != exitLost {
 		t.Errorf("exit %d", code)
