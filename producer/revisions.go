@@ -162,7 +162,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	}
 	refused := &task.FieldError{Field: "revision", Value: strconv.FormatInt(revision, 10)}
 	if i < 0 {
-		refused.Reason, refused.Hint = "not known", "see onbeat schedules revisions "+name
+		refused.Reason = "not known"
 		return "", refused
 	}
 	if noted[i].Definition == "" {

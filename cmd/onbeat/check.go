@@ -124,7 +124,7 @@ func redisFileOf(f *config.File) error {
 	if err != nil {
 		return f.At(err)
 	}
-	rdb, err := onbeat.Dial(f.WithTLS(url))
+	rdb, err := config.Dial(onbeat.Dialer{}, f.WithTLS(url))
 	if err != nil {
 		return f.At(err)
 	}

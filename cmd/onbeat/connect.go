@@ -207,7 +207,7 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 }
 
 // dial makes a client of Redis. It does not connect yet.
-func (t target) dial() (redis.UniversalClient, error) { return onbeat.Dial(t.url) }
+func (t target) dial() (redis.UniversalClient, error) { return config.Dial(onbeat.Dialer{}, t.url) }
 
 // dispatcher makes a dispatcher that checks the payloads of the built-in handlers. It runs no task, and a command reports by its errors.
 func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/lock"
@@ -78,7 +79,7 @@ func (c *lockRunCmd) Run(ctx context.Context, a *app) error {
 	if _, err := exec.LookPath(c.Command[0]); err != nil { // take no lock, and so no --at-least: another machine may have the command
 		return &exitStatus{exitCannot, err}
 	}
-	rdb, err := onbeat.Dial(p.url)
+	rdb, err := config.Dial(onbeat.Dialer{}, p.url)
 	if err != nil {
 		return &exitStatus{exitUsage, err}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -82,7 +83,9 @@ func (c *schedulesRevertCmd) Run(ctx context.Context, a *app) error {
 	defer cl.Close()
 	return a.each([]string{c.Name}, func(name string) (string, error) {
 		did, err := cl.Schedules.Revert(ctx, name, c.Revision)
-		if err != nil {
+		if bad := field.Of(err); bad != nil && bad.Field == "revision" {
+			return "", &failure{err, "onbeat schedules revisions " + name + " lists them"}
+		} else if err != nil {
 			return "", cl.notFound(ctx, name, err)
 		}
 		if did.Declared {

@@ -56,7 +56,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer web.close() // after the instance has deregistered: it is asked meanwhile
-	rdb, err := onbeat.Dialer{Log: log}.Dial(target.url)
+	rdb, err := config.Dial(onbeat.Dialer{Log: log}, target.url)
 	if err != nil {
 		return err
 	}

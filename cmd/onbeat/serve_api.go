@@ -78,7 +78,7 @@ func errOf(err error) error {
 
 // open makes the server of the API. It does not talk to Redis.
 func (w *web) open(t target, ready func() error, metrics http.Handler) (err error) {
-	if w.rdb, err = (onbeat.Dialer{Log: w.log}).Dial(t.url); err != nil {
+	if w.rdb, err = config.Dial(onbeat.Dialer{Log: w.log}, t.url); err != nil {
 		return err
 	}
 	t.cfg.Log = w.log

@@ -131,7 +131,7 @@ func badFile(field, name, reason string) error {
 		"tls_key":     "a PEM file of the key of tls_cert, without a password",
 		"skip_verify": "true or false",
 	}
-	return &task.FieldError{Field: "redis." + field, Value: name, Reason: reason, Hint: hint[field]}
+	return &task.FieldError{Field: field, Value: name, Reason: reason, Hint: hint[field]}
 }
 
 // own are the parameters that are not passed on to go-redis.

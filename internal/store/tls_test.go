@@ -252,18 +252,18 @@ func TestDial_refusesTLSThatCannotBe(t *testing.T) {
 	a.issue("other")
 	ca, cert, key := a.file("ca.pem"), a.file("client.pem"), a.file("client.key")
 	for query, want := range map[string]string{
-		"tls_ca=/nowhere/ca.pem":                 `redis.tls_ca "/nowhere/ca.pem": `,
-		"tls_ca=" + key:                          `redis.tls_ca "` + key + `": `,
-		"tls_ca=/dev/zero":                       `redis.tls_ca "/dev/zero": `,
-		"tls_ca=":                                `redis.tls_ca: `,
-		"tls_cert=" + cert:                       `redis.tls_key: `,
-		"tls_key=" + key:                         `redis.tls_cert: `,
-		"tls_cert=/nowhere&tls_key=" + key:       `redis.tls_cert "/nowhere": `,
-		"tls_cert=" + cert + "&tls_key=/nowhere": `redis.tls_key "/nowhere": `,
-		"tls_cert=" + cert + "&tls_key=" + ca:    `redis.tls_key "` + ca + `": `,
-		"tls_cert=" + cert + "&tls_key=" + a.file("other.key"): `redis.tls_key "` + a.file("other.key") + `": `,
-		"skip_verify=perhaps":            `redis.url "rediss://:…@h:1?skip_verify=perhaps": `,
-		"tls_ca=" + ca + "&tls_ca=" + ca: `redis.tls_ca: `,
+		"tls_ca=/nowhere/ca.pem":                 `tls_ca "/nowhere/ca.pem": `,
+		"tls_ca=" + key:                          `tls_ca "` + key + `": `,
+		"tls_ca=/dev/zero":                       `tls_ca "/dev/zero": `,
+		"tls_ca=":                                `tls_ca: `,
+		"tls_cert=" + cert:                       `tls_key: `,
+		"tls_key=" + key:                         `tls_cert: `,
+		"tls_cert=/nowhere&tls_key=" + key:       `tls_cert "/nowhere": `,
+		"tls_cert=" + cert + "&tls_key=/nowhere": `tls_key "/nowhere": `,
+		"tls_cert=" + cert + "&tls_key=" + ca:    `tls_key "` + ca + `": `,
+		"tls_cert=" + cert + "&tls_key=" + a.file("other.key"): `tls_key "` + a.file("other.key") + `": `,
+		"skip_verify=perhaps":            `url "rediss://:…@h:1?skip_verify=perhaps": `,
+		"tls_ca=" + ca + "&tls_ca=" + ca: `tls_ca: `,
 	} {
 		for _, scheme := range []string{"rediss", "rediss-cluster", "rediss-sentinel"} {
 			path := map[string]string{"rediss-sentinel": "/m"}[scheme]

@@ -168,7 +168,7 @@ func hostPort(s, port string) (string, bool) {
 }
 
 func (u *redisURL) refuse(reason string) error {
-	return &task.FieldError{Field: "redis.url", Value: secret.URL(u.raw), Reason: reason, Hint: redisHint}
+	return &task.FieldError{Field: "url", Value: secret.URL(u.raw), Reason: reason, Hint: redisHint}
 }
 
 // rebuilt returns a URL that go-redis understands, with one host and without user and password.

@@ -98,8 +98,8 @@ func TestDial_refusesWhatItCannotUse_andKeepsThePassword(t *testing.T) {
 			continue
 		}
 		var field *task.FieldError
-		if !errors.As(err, &field) || field.Field != "redis.url" || field.Hint == "" {
-			t.Errorf("%q: %#v is not a refusal of redis.url with a hint", url, err)
+		if !errors.As(err, &field) || field.Field != "url" || field.Hint == "" {
+			t.Errorf("%q: %#v is not a refusal of url with a hint", url, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: the password is shown: %v", url, err)

@@ -7,7 +7,10 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // Redis says how to reach Redis. Names of files are as they were written; see [File.WithTLS].
@@ -56,11 +59,17 @@ func (f *File) checkRedis() error {
 			}
 		}
 	}
-	rdb, err := onbeat.Dial(f.WithTLS(f.Redis.URL))
+	rdb, err := Dial(onbeat.Dialer{}, f.WithTLS(f.Redis.URL))
 	if err == nil {
 		_ = rdb.Close()
 	}
 	return err
+}
+
+// Dial is that of a dialer. It refuses a URL by the name that the URL has in a config.
+func Dial(d onbeat.Dialer, url string) (redis.UniversalClient, error) {
+	rdb, err := d.Dial(url)
+	return rdb, field.In("redis", err)
 }
 
 // tlsFile is a file for TLS, by its parameter in a URL, which is also its field.
