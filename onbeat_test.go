@@ -286,15 +286,25 @@ func TestPromise7_rollingUpdate(t *testing.T) {
 		}
 		return d, run(t, d)
 	}
+	more := func(n int) { // waits for some slots more
+		t.Helper()
+		seen := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(slots)
+		}
+		before := seen()
+		testredis.Eventually(t, time.Minute, func() bool { return seen() >= before+n }, "the slots run")
+	}
 	d, stop := newer("v1")
 	for i := range 3 {
-		time.Sleep(700 * time.Millisecond)
+		more(7)
 		_, next := newer(fmt.Sprint("v", i+2))
-		time.Sleep(300 * time.Millisecond)
+		more(3)
 		stop()
 		stop = next
 	}
-	time.Sleep(500 * time.Millisecond)
+	more(5)
 	s, err := d.Schedules().Get(t.Context(), "beat")
 	if err != nil {
 		t.Fatal(err)
