@@ -39,6 +39,7 @@ type Tasks interface {
 
 // TaskFilter says which tasks are meant. An empty field means any.
 type TaskFilter struct {
+	// In Queue, Type and Schedule a * stands for any text; no name has one.
 	State    TaskState `json:"state,omitempty"`
 	Queue    string    `json:"queue,omitempty"`
 	Type     string    `json:"type,omitempty"`

@@ -256,14 +256,18 @@ func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// toSignIn sends a browser to the page that asks for a token, and from there back. A path that begins with two slashes would be the
+// toSignIn sends a browser to the page that asks for a token, which says if a session has ended, and from there back. A path that begins with two slashes would be the
 // name of another host there.
-func toSignIn(w http.ResponseWriter, r *http.Request) {
+func toSignIn(w http.ResponseWriter, r *http.Request, why *refusal) {
 	next := r.URL.RequestURI()
 	if strings.HasPrefix(next, "//") {
 		next = "/"
 	}
-	w.Header().Set("Location", "/login?next="+url.QueryEscape(next))
+	ended := ""
+	if why == errSession {
+		ended = "ended=true&"
+	}
+	w.Header().Set("Location", "/login?"+ended+"next="+url.QueryEscape(next))
 	w.WriteHeader(http.StatusSeeOther)
 }
 

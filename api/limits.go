@@ -95,7 +95,7 @@ func (l *limits) turnAway(w http.ResponseWriter, r *http.Request, why *refusal) 
 // refuse answers a request that is not let in and has had its pace.
 func (*limits) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	if why.status == http.StatusUnauthorized && isPage(r) {
-		toSignIn(w, r)
+		toSignIn(w, r, why)
 		return
 	}
 	deny(w, why)

@@ -26,9 +26,9 @@ func (s *Server) tasks() {
 
 type listTasksIn struct {
 	State    string `query:"state" enum:"running,waiting,retrying,planned,dead,done" doc:"Only tasks in this state."`
-	Queue    string `query:"queue" doc:"Only tasks in this queue."`
-	Type     string `query:"type" doc:"Only tasks of this type."`
-	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
+	Queue    string `query:"queue" doc:"Only tasks in this queue. * stands for any text."`
+	Type     string `query:"type" doc:"Only tasks of this type. * stands for any text."`
+	Schedule string `query:"schedule" doc:"Only tasks of this schedule. * stands for any text."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
 	Error    string `query:"error" doc:"Only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
 	Brief    flag   `query:"brief" doc:"Leave out payloads, and all failures of a task but the last. Such an answer is compressed."`
@@ -53,9 +53,9 @@ func (in *listTasksIn) filter() admin.TaskFilter {
 }
 
 type listFailuresIn struct {
-	Queue    string `query:"queue" doc:"Only tasks in this queue."`
-	Type     string `query:"type" doc:"Only tasks of this type."`
-	Schedule string `query:"schedule" doc:"Only tasks of this schedule."`
+	Queue    string `query:"queue" doc:"Only tasks in this queue. * stands for any text."`
+	Type     string `query:"type" doc:"Only tasks of this type. * stands for any text."`
+	Schedule string `query:"schedule" doc:"Only tasks of this schedule. * stands for any text."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
 	Error    string `query:"error" doc:"Only tasks that died of this error. * stands for any text."`
 	After    string `query:"after" doc:"The next of the page before. Groups of the same type and error on two pages are one."`

@@ -12,7 +12,7 @@ import (
 )
 
 type tasksFailuresCmd struct {
-	Queue    string `placeholder:"Q" help:"Only tasks in this queue."`
+	Queue    string `placeholder:"Q" help:"Only tasks in this queue. * stands for any text, also in --type and --schedule."`
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"Only tasks with this key."`

@@ -10,7 +10,7 @@ import (
 
 type tasksListCmd struct {
 	State    string `placeholder:"S" values:"running,waiting,retrying,planned,dead,done" help:"running, waiting, retrying, planned, dead or done. Default: all."`
-	Queue    string `placeholder:"Q" help:"Only tasks in this queue."`
+	Queue    string `placeholder:"Q" help:"Only tasks in this queue. * stands for any text, also in --type and --schedule."`
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
 	Key      string `placeholder:"KEY" help:"Only tasks with this key, such as those that wait for it."`

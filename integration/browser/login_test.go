@@ -66,7 +66,8 @@ func TestLogin(t *testing.T) {
 	b.shows("#live", "live")
 	b.allow(gone) // its stream of events ends
 	w.File("admin.token", "another-0123456789abcdef")
-	b.comes("/login?next=%2Faudit")
+	b.comes("/login?ended=true&next=%2Faudit")
+	b.shows("#ended", "has ended")
 	b.signsIn("another-0123456789abcdef", "/audit")
 }
 

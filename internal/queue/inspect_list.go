@@ -19,7 +19,8 @@ import (
 
 // ListOptions say which tasks to list. The zero value lists the first 100.
 type ListOptions struct {
-	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any.
+	// Queue, Type, Schedule and Key list only tasks of that queue, type, schedule and key. Empty: any. In the first three a * stands for
+	// any text; no name has one.
 	Queue, Type, Schedule, Key string
 	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text. Empty: any.
 	Error string
@@ -65,8 +66,8 @@ func (o *ListOptions) mayBe(id string) bool {
 	if o.Schedule == "" {
 		return true
 	}
-	rest, ok := strings.CutPrefix(id, o.Schedule)
-	return ok && rest != "" && (rest[0] == '@' || rest[0] == '!')
+	end := strings.IndexAny(id, "@!") // names have neither
+	return end >= 0 && like(id[:end], o.Schedule)
 }
 
 // isOf reports from the ID alone whether a task is of a schedule: a name may go on behind that of another one, its slots may not.
@@ -104,14 +105,14 @@ func (q *Queue) DeadOf(ctx context.Context, schedule string) (n int64, more bool
 }
 
 func (o *ListOptions) ofLane(l Lane) bool {
-	return (o.Queue == "" || o.Queue == l.Queue) && (o.Type == "" || o.Type == l.Type)
+	return (o.Queue == "" || like(l.Queue, o.Queue)) && (o.Type == "" || like(l.Type, o.Type))
 }
 
 func (o *ListOptions) match(t *task.Task) bool {
 	if o.later() && (t.Attempts > 0) != (o.Part == Retried) {
 		return false
 	}
-	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || o.Schedule == t.Schedule) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
+	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || t.Schedule != "" && like(t.Schedule, o.Schedule)) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
 }
 
 // failed reports whether the last error of a task is the one that is asked for.

@@ -208,6 +208,8 @@ func TestList_ofASchedule(t *testing.T) {
 		}
 		w.add(slotTask("s2", ms(5)), job("s@77")) // of another, and one that only has such a name
 		equal(t, "due", foundIDs(w.all(task.Due, queue.ListOptions{Schedule: "s", Limit: 2})), want)
+		equal(t, "due of a pattern", foundIDs(w.all(task.Due, queue.ListOptions{Schedule: "s*", Type: "j*b", Queue: "*", Limit: 2})), append(slices.Clone(want), slotTask("s2", ms(5)).ID))
+		same(t, "due of a pattern that only tasks of no schedule match", len(w.all(task.Due, queue.ListOptions{Schedule: "", Type: "*x*"})), 0)
 		var settle []queue.Settlement
 		for _, x := range a.claim(5, lanesOf("job")) {
 			settle = append(settle, queue.Settlement{ID: x.ID, Fence: x.Fence, Outcome: queue.Died, Record: queue.Rewrite(x)})

@@ -60,7 +60,7 @@ async function call(method, path, body, { signal, match, key, etag } = {}) {
     throw new Problem(0, { detail: 'the server cannot be reached (it may be restarting)' });
   }
   if (reply.status === 401) {
-    location.assign('/login?next=' + encodeURIComponent(location.pathname + location.search));
+    location.assign('/login?ended=true&next=' + encodeURIComponent(location.pathname + location.search));
     return new Promise(() => {}); // the page is left
   }
   const text = await reply.text();

@@ -20,14 +20,16 @@ export function json(name, text) {
 // listOf reads a text with commas between.
 export const listOf = (text) => text.split(',').map((s) => s.trim()).filter(Boolean);
 
-// momentAt reads a time of a form, which is in the zone that the page shows.
+// momentAt reads a time of a form, which is in the zone that the page shows: a day, with a time of 24 hours or without. A field of the
+// browser would show the 12 hours of its language.
 export function momentAt(name, text) {
-  const at = new Date(zone() === 'UTC' ? text + 'Z' : text);
-  return Number.isNaN(+at) ? refuse(name, 'not a moment', 'a day and a time') : at.toISOString();
+  const [, day, time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?))?$/.exec(text.trim()) ?? [];
+  const at = new Date(`${day}T${time}${zone() === 'UTC' ? 'Z' : ''}`);
+  return Number.isNaN(+at) ? refuse(name, 'not a moment', 'such as ' + momentIn(Date.now())) : at.toISOString();
 }
 
 // momentIn writes a time for such a field.
-export const momentIn = (at) => stamp(at, { full: true }).replace(' ', 'T');
+export const momentIn = (at) => stamp(at, { full: true });
 
 // unsaved has the browser ask before the page is left with a form that was changed. saved says that what the form holds now is no change.
 export function unsaved(form) {

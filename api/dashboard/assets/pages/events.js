@@ -1,5 +1,6 @@
 import { params } from '../page.js';
 import { get } from '../api.js';
+import { matcher } from '../beat/source.js';
 import { $, calm, clone, el, fill, keyed } from '../dom.js';
 import { grouped, kinds, linked, sumOf, toneOf } from '../events/words.js';
 import { momentAt, momentIn } from '../form.js';
@@ -37,12 +38,13 @@ async function load(signal) {
   return { items, more: Boolean(after) };
 }
 
-// about reports whether an event is about a schedule.
-const about = (e, name) => e.fields.schedule === name || e.fields.task?.startsWith(name + '@') || e.fields.task?.startsWith(name + '!');
+// about reports whether an event is about a schedule whose name matches.
+const about = (e, match) => [e.fields.schedule, /^[^@!]+(?=[@!])/.exec(e.fields.task ?? '')?.[0]].some((name) => name && match(name));
 
 function show({ items, more }) {
   const { kind, schedule, from } = asked();
-  const some = items.filter((e) => (!kind || e.event === kind) && (!schedule || about(e, schedule)));
+  const match = matcher(schedule);
+  const some = items.filter((e) => (!kind || e.event === kind) && (!schedule || about(e, match)));
   const rows = grouped(some.slice(0, most));
   keyed($('.log'), rows, (x) => (Array.isArray(x) ? `${oldest(x)} and others` : x.id), (x) => (Array.isArray(x) ? makeGroup(x) : make(x)), (li, x) => Array.isArray(x) && fillGroup(li, x));
   const all = from ? `${plural(items.length, 'event')} from that time on` : `the newest ${plural(items.length, 'event')}`;
@@ -107,7 +109,14 @@ function showFilters() {
 
 const read = () => {
   const values = Object.fromEntries(new FormData(form));
-  params.set({ ...values, from: values.from && momentAt('from', values.from) });
+  try {
+    values.from &&= momentAt('from', values.from);
+    form.elements.from.setCustomValidity('');
+  } catch (err) { // it is not whole yet
+    form.elements.from.setCustomValidity(err.message);
+    return;
+  }
+  params.set(values);
   view.refresh();
 };
 form.addEventListener('input', calm(read, 300));

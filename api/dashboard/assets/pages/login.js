@@ -1,5 +1,5 @@
-import '../page.js';
 import { $ } from '../dom.js';
+import { params } from '../page.js';
 
 // next is where the viewer came from: an address of this server, and nothing else. It is whole: a path such as //host would be another
 // server.
@@ -12,6 +12,7 @@ function next() {
   }
 }
 
+$('#ended').hidden = !params.get('ended');
 $('#login').addEventListener('submit', async (e) => {
   e.preventDefault();
   const error = $('#error');

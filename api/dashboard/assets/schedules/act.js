@@ -70,14 +70,15 @@ export function drop(s) {
 const day = 24 * 3_600_000;
 const judged = 9000; // slots, of the 10,000 that the server judges at once
 const typedAbove = 1000; // slots to run
+const dated = { placeholder: '2026-11-26 14:00', spellcheck: 'false', autocomplete: 'off' };
 
 // backfill asks for a time, counts its slots, and runs them. It offers those of a week whose work was not done, or of less of a schedule that
 // comes very often.
 export function backfill(s) {
   const name = s.name;
   const back = Math.min(7 * day, judged * (gapOf(s) ?? day));
-  const from = el('input', { type: 'datetime-local', name: 'from', step: 1, required: true, value: momentIn(Date.now() - back) });
-  const to = el('input', { type: 'datetime-local', name: 'to', step: 1 });
+  const from = el('input', { ...dated, name: 'from', required: true, value: momentIn(Date.now() - back) });
+  const to = el('input', { ...dated, name: 'to' });
   const failed = el('input', { type: 'checkbox', name: 'failed', checked: true });
   const again = el('input', { type: 'checkbox', name: 'again' });
   const said = el('p', { role: 'status' }, 'Counting …'), typed = el('div');
