@@ -18,6 +18,7 @@ var controls = map[string]string{
 	"form definition":      "createSchedule",
 	"link /new-schedule":   "createSchedule",
 	"place bulk":           "bulkTasks",
+	"place chosen":         "cancelTask",
 	"place dead act":       "bulkTasks",
 	"place tasks act":      "cancelTask",
 	"place schedules act":  "triggerSchedule",
@@ -34,6 +35,7 @@ var controls = map[string]string{
 	"button follow":        "",
 	"button menu":          "",
 	"button more":          "",
+	"button search":        "",
 	"button signout":       "",
 	"button zone":          "",
 	"link #main":           "",
@@ -59,7 +61,7 @@ func controlsOf(p *page, all []*element) []string {
 			seen["link the list itself"] = true
 		case e.name == "a" && href != "":
 			seen["link "+href] = true
-		case act == "all" || act == "bulk":
+		case act == "all" || act == "bulk" || act == "chosen":
 			seen["place "+act] = true
 		case act == "act" && e.name != "p": // a paragraph of buttons is on the page of each role, and empty for those who may not
 			seen["place "+p.Name+" act"] = true

@@ -106,6 +106,11 @@ var scenes = []scene{
 	}},
 	{"/tasks/due", "a task is about to be cancelled", dialog("#act [data-act=cancel]")},
 	{"/tasks?state=dead", "all dead tasks are about to be deleted", dialog("#bulk [data-act=delete]")},
+	{"/tasks?state=dead", "some dead tasks are chosen", func(b *tab) { b.click("#list .pick") }},
+	{"/", "anything is searched for", func(b *tab) {
+		b.click("#search")
+		b.waits(`document.querySelectorAll('dialog.search li').length > 8 && document.querySelector('dialog.search [data-field=said]').textContent === ''`)
+	}},
 	{"/dead", "a group is open", func(b *tab) {
 		const fails = "#groups tr:has(a[href='/schedules/fails'])"
 		b.click(fails + " summary")

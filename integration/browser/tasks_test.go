@@ -91,6 +91,29 @@ func TestTasks(t *testing.T) {
 	b.click("#states [data-state-of=planned]")
 	b.shows("#list tbody", "other")
 	shown(1)
+
+	// Two are chosen, and cancelled together.
+	w.adds(`{"type":"echo","id":"one","in":"2h"}`, `{"type":"echo","id":"two","in":"2h"}`)
+	b.shows("#list tbody", "two")
+	for _, id := range []string{"one", "two"} {
+		b.click(fmt.Sprintf("#list .pick[aria-label='Choose %s']", id))
+	}
+	b.shows("#chosen", "2 chosen")
+	b.click("#chosen [data-act=cancel]")
+	b.agrees()
+	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "planned"), []string{"other"}) }, "the chosen are not cancelled, or others are")
+
+	// By the keyboard alone anything is found by a part of its name, and a task by its ID.
+	for text, to := range map[string]string{"instanc": "/instances", "other": "/tasks/other"} {
+		b.eval(`document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }))`)
+		b.waits(`document.activeElement?.closest('dialog.search')`)
+		b.keys(text)
+		b.waits(`document.querySelector('dialog.search [aria-selected=true]')`)
+		b.waits(`document.querySelector('dialog.search [data-field=said]').textContent === ''`)
+		b.keys(kb.Enter)
+		b.comes(to)
+		b.settled()
+	}
 }
 
 // A task that runs is asked to stop, and its handler is told. One that is due is cancelled. One that is not there is not found.

@@ -3,6 +3,7 @@ import { get } from './api.js';
 import { tell } from './ask.js';
 import { $, el } from './dom.js';
 import * as live from './live.js';
+import './search.js';
 import { plural } from './tasks/words.js';
 import { number, stamp, switchZone, zoneName } from './time.js';
 

@@ -1,8 +1,8 @@
 import { params } from '../page.js';
 import { get } from '../api.js';
-import { $, $$, clone, fill, keyed } from '../dom.js';
+import { $, $$, clone, el, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
-import { button, deedsFor, deedsForAll, one, renew } from '../tasks/act.js';
+import { button, deeds, deedsFor, deedsForAll, one, renew, several } from '../tasks/act.js';
 import { Bulks } from '../tasks/bulk.js';
 import { filter, suggest, watch } from '../tasks/filters.js';
 import { many } from '../tasks/many.js';
@@ -47,8 +47,18 @@ function show({ items, after, counts, asked }) {
   const pager = $('#list [data-pager]');
   pager.hidden = !after;
   fill(pager, { shown: after ? `${plural(items.length)} shown; there may be more.` : '' });
-  $('#bulk')?.toggleAttribute('hidden', !items.length);
+  showChosen();
   return items.length > 0 || after !== '';
+}
+
+// showChosen offers what can be done to the tasks that are chosen, or else to all.
+const chosen = () => $$('#list tbody tr').filter((row) => $('.pick', row)?.checked);
+function showChosen() {
+  const rows = chosen();
+  const may = Object.keys(deeds).filter((d) => rows.some((r) => deedsFor(r.task.state).includes(d)));
+  $('#bulk')?.toggleAttribute('hidden', rows.length > 0 || !view.data?.items.length);
+  $('#chosen')?.toggleAttribute('hidden', !rows.length);
+  $('#chosen')?.replaceChildren(`${number(rows.length)} chosen `, ...may.map((d) => button(d)), el('button', { type: 'button', class: 'quiet', 'data-act': 'none' }, 'Choose none'));
 }
 
 function showCounts(n) {
@@ -73,6 +83,7 @@ function showTask(row, t) {
   });
   if (row.shown !== t.state) fill(row, { act: deedsFor(t.state).slice(0, 1).map((d) => button(d, undefined, { 'aria-label': `${d} ${t.id}` })) });
   row.shown = t.state;
+  $('.pick', row)?.setAttribute('aria-label', 'Choose ' + t.id);
   row.task = t;
 }
 
@@ -115,6 +126,14 @@ $('#bulk')?.addEventListener('click', async (e) => {
   const begun = deed && (await many(deed, { ...(state() && { state: state() }), ...filter() }));
   if (begun) bulks.follow(begun);
 });
+$('#chosen')?.addEventListener('click', async (e) => {
+  const deed = e.target.dataset.act, rows = chosen();
+  if (!deed || (deed !== 'none' && !(await several(deed, rows.map((r) => r.task))))) return;
+  for (const row of rows) $('.pick', row).checked = false;
+  showChosen();
+  view.refresh();
+});
+$('#list tbody').addEventListener('change', showChosen);
 $('#list tbody').addEventListener('click', async (e) => {
   const row = e.target.closest('tr');
   if (e.target.dataset.act && (await one(e.target.dataset.act, row.task))) renew(view, row);

@@ -2,7 +2,7 @@
 import { place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
-import { filterWords } from './words.js';
+import { filterWords, plural } from './words.js';
 
 export const deeds = {
   cancel: { name: 'Cancel', done: 'cancelled, or asked to stop', doing: 'Cancelling' },
@@ -43,6 +43,23 @@ export async function one(deed, t) {
       return true;
     },
   });
+}
+
+// several does a deed to each of some tasks to which it applies, and resolves to true if it was done to one.
+export async function several(deed, tasks) {
+  const some = tasks.filter((t) => deedsFor(t.state).includes(deed));
+  const call = { retry: (t) => post(place`/tasks/${t.id}/retry`), cancel: (t) => post(place`/tasks/${t.id}/cancel`), delete: (t) => remove(place`/tasks/${t.id}`) }[deed];
+  const each = async () => {
+    const refused = [];
+    for (const t of some) await call(t).catch((err) => refused.push(`${t.id}: ${err.message}`)); // one after the other: they are few
+    const done = some.length - refused.length;
+    if (done) tell(`${plural(done)} ${deeds[deed].done}.`);
+    if (refused.length) tell(`${plural(refused.length)} refused. ${refused[0]}`, 'bad');
+    return done > 0;
+  };
+  if (deed === 'retry') return each();
+  const body = deed === 'delete' ? 'onbeat forgets them, with their payloads and their errors. This cannot be undone.' : 'Those that wait will not run. Those that run are asked to stop, and may have done something already.';
+  return ask({ title: `${deeds[deed].name} ${plural(some.length)}?`, body, action: `${deeds[deed].name} ${plural(some.length)}`, danger: true, act: each });
 }
 
 // renew refreshes a view after a deed to what a row shows, when it is done. If the row has gone, and the focus with it, the one beside it
