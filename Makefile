@@ -104,7 +104,7 @@ test-processes:
 test-outside:
 	@code=0; set -x; \
 		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
-		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser ./install) || code=1; \
+		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser ./install ./bundle) || code=1; \
 		exit $$code
 
 .PHONY: test-fast

@@ -15,11 +15,14 @@ import (
 	"sync"
 )
 
-//go:embed assets
+// The script and the style are made of the sources in assets. A test of the bundle fails where they are not.
+//
+//go:generate go run -C ../../integration ./bundle
+//go:embed built assets/*.svg
 var files embed.FS
 
-// assets are the styles and modules, each compressed once. Their address has a hash of all of them, so that a browser may keep them
-// for ever, and never mixes those of two releases. Modules import each other by relative names, which stay below that hash.
+// assets are the style, the script and the icons, each compressed once. Their address has a hash of all of them, so that a browser may
+// keep them for ever, and never mixes those of two releases.
 type assets struct {
 	hash string
 	list map[string]asset
@@ -28,7 +31,6 @@ type assets struct {
 type asset struct {
 	kind          string
 	plain, packed []byte
-	imports       []string // of a module
 }
 
 // packedAssets are those of this program. They are read and compressed at the first call.
@@ -36,7 +38,7 @@ var packedAssets = sync.OnceValues(readAssets)
 
 func readAssets() (assets, error) {
 	a, sum := assets{list: map[string]asset{}}, sha256.New()
-	err := fs.WalkDir(files, "assets", func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -57,8 +59,7 @@ func readAssets() (assets, error) {
 		if err := z.Close(); err != nil {
 			return err
 		}
-		name = strings.TrimPrefix(name, "assets/")
-		a.list[name] = asset{kindOf(name), text, packed.Bytes(), importsOf(name, text)}
+		a.list[path.Base(name)] = asset{kindOf(name), text, packed.Bytes()}
 		return nil
 	})
 	a.hash = hex.EncodeToString(sum.Sum(nil)[:8])

@@ -83,11 +83,7 @@ func New(cfg Config) (*Dashboard, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the page %s: %w", p.Name, err)
 		}
-		modules, err := d.assets.modules("pages/" + p.Name + ".js")
-		if err != nil {
-			return nil, fmt.Errorf("the page %s: %w", p.Name, err)
-		}
-		d.mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.show(w, r, &view{Page: *p, Modules: modules}, t) })
+		d.mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.show(w, r, &view{Page: *p}, t) })
 	}
 	d.mux.Handle(assetsPath, http.StripPrefix(assetsPath, http.HandlerFunc(d.assets.serve)))
 	return d, nil
@@ -113,7 +109,6 @@ func (d *Dashboard) Patterns() []string {
 // view is what a template gets.
 type view struct {
 	Page      page
-	Modules   []string // those that the module of the page imports
 	Pages     []page
 	Namespace string
 	Version   string

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,18 +24,31 @@ var (
 	unread   = regexp.MustCompile(`\bclone\([^'")]|\bimport\(|(?m)^export (?:\{|\*|default)`) // what these tests do not follow
 )
 
+// modules are the sources of the script, by name.
+func modules(t testing.TB) (names []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.js", "*/*.js"} {
+		found, err := fs.Glob(os.DirFS("assets"), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, found...)
+	}
+	return names
+}
+
 func source(t testing.TB, name string) string {
 	t.Helper()
-	text, err := fs.ReadFile(files, "assets/"+name)
+	text, err := os.ReadFile(filepath.Join("assets", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// reached returns the assets that a page loads: those that its HTML names, and the modules that they import.
-func (s *site) reached(html string) []string {
-	s.t.Helper()
+// reached returns the modules of a page: its own, and those that it imports.
+func reached(t testing.TB, p *page) []string {
+	t.Helper()
 	var names []string
 	seen := map[string]bool{}
 	var add func(name string)
@@ -42,21 +57,21 @@ func (s *site) reached(html string) []string {
 			return
 		}
 		seen[name], names = true, append(names, name)
-		if path.Ext(name) != ".js" {
-			return
-		}
-		for _, m := range imported.FindAllStringSubmatch(source(s.t, name), -1) {
-			if to := path.Join(path.Dir(name), m[2]); s.assets.list[to].plain == nil || !strings.HasPrefix(m[2], "./") && !strings.HasPrefix(m[2], "../") {
-				s.t.Errorf("%s imports %q, which is no asset", name, m[2])
-			} else {
-				add(to)
-			}
+		for _, m := range imported.FindAllStringSubmatch(source(t, name), -1) {
+			add(path.Join(path.Dir(name), m[2]))
 		}
 	}
+	add("pages/" + p.Name + ".js")
+	return names
+}
+
+// loaded returns the assets that the HTML of a page names.
+func (s *site) loaded(html string) (names []string) {
+	s.t.Helper()
 	for _, e := range elements(s.t, html) {
 		for _, attr := range []string{"src", "href", "data-good", "data-bad"} {
 			if name, ok := strings.CutPrefix(e.attr[attr], "/assets/"+s.assets.hash+"/"); ok {
-				add(name)
+				names = append(names, name)
 			} else if strings.Contains(e.attr[attr], "assets") {
 				s.t.Errorf("<%s %s=%q> is not an asset of this release", e.name, attr, e.attr[attr])
 			}
@@ -68,15 +83,8 @@ func (s *site) reached(html string) []string {
 // An import of a name that is not there breaks the page.
 func TestModules_importWhatOthersExport(t *testing.T) {
 	t.Parallel()
-	a, err := packedAssets()
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := 0
-	for name := range a.list {
-		if path.Ext(name) != ".js" {
-			continue
-		}
+	for _, name := range modules(t) {
 		text := source(t, name)
 		for _, m := range imported.FindAllStringSubmatch(text, -1) {
 			to := path.Join(path.Dir(name), m[2])
@@ -126,7 +134,7 @@ func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
 			for _, e := range with(elements(t, html), "template", "id") {
 				there[e.attr["id"]] = true
 			}
-			for _, name := range s.reached(html) {
+			for _, name := range reached(t, &list[i]) {
 				for _, m := range cloned.FindAllStringSubmatch(source(t, name), -1) {
 					if used["t-"+m[1]] = true; !there["t-"+m[1]] {
 						t.Errorf("%s for the %s: %s copies the template %q, which is not there", list[i].Name, role, name, m[1])
@@ -145,8 +153,8 @@ func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
 			t.Errorf("no module copies the template %s", id)
 		}
 	}
-	for name := range s.assets.list {
-		if path.Ext(name) == ".js" && name != "dom.js" && unread.MatchString(source(t, name)) {
+	for _, name := range modules(t) {
+		if name != "app.js" && name != "dom.js" && unread.MatchString(source(t, name)) {
 			t.Errorf("%s copies, imports or exports in a way that this test does not follow", name)
 		}
 	}
@@ -194,10 +202,7 @@ func TestModules_callOperationsThatThereAre(t *testing.T) {
 	s := open(t)
 	operations := s.operations()
 	calls := map[string]bool{}
-	for name := range s.assets.list {
-		if path.Ext(name) != ".js" {
-			continue
-		}
+	for _, name := range modules(t) {
 		for _, call := range called.FindAllStringSubmatch(source(t, name), -1) {
 			op := operationOf(call)
 			if calls[op] = true; operations[op].ID == "" {
@@ -215,13 +220,9 @@ var secure = regexp.MustCompile(`crypto\.(?:randomUUID|subtle)|navigator\.(?:cli
 
 func TestModules_workOverPlainHTTP(t *testing.T) {
 	t.Parallel()
-	a, err := packedAssets()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range a.list {
+	for _, name := range modules(t) {
 		text := regexp.MustCompile(`(?m)//.*$`).ReplaceAllString(source(t, name), "")
-		if path.Ext(name) == ".js" && secure.MatchString(text) {
+		if secure.MatchString(text) {
 			t.Errorf("%s uses %s", name, secure.FindString(text))
 		}
 		if uses := strings.Count(text, "navigator.locks"); uses > 0 && !strings.Contains(text, "navigator.locks &&") {

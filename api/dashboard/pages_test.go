@@ -142,7 +142,7 @@ func TestPages_nameNoOtherHost(t *testing.T) {
 			seen++
 			return err
 		})
-		if err != nil || seen < 10 {
+		if err != nil || seen < 4 {
 			t.Errorf("%d files: %v", seen, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestPages_withoutASessionLeadToSigningIn(t *testing.T) {
 			t.Errorf("%s: %d %q %v", from, w.Code, w.Header().Get("Location"), err)
 		}
 	}
-	for _, path := range []string{"/login", s.mustURL("app.css"), s.mustURL("pages/login.js")} {
+	for _, path := range []string{"/login", s.mustURL("app.css"), s.mustURL("app.js")} {
 		if w := s.ask(http.MethodGet, path, ""); w.Code != http.StatusOK {
 			t.Errorf("%s, which signing in needs: %d", path, w.Code)
 		}

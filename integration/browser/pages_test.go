@@ -42,7 +42,7 @@ func (w *world) comes(role string) *tab {
 
 // looking is what anybody may do on a page: nothing of it changes more than what the page shows.
 var looking = []string{
-	"#zone", "#signout", "#menu", "#find", "#find button", "#filters", "#filters button", "#ask", "#ask button", "[data-act=again]", "[data-act=more]",
+	"#zone", "#search", "#signout", "#menu", "#find", "#find button", "#filters", "#filters button", "#ask", "#ask button", "[data-act=again]", "[data-act=more]",
 	"#follow", "#as-table", "[data-zoom]", ".copy", "#compact",
 }
 

@@ -1,0 +1,54 @@
+// Command bundle makes the one script of the dashboard out of its modules, and its style out of theirs:
+//
+//	go generate ./api/dashboard
+//
+// It lives here because a program that imports onbeat must not download what only makes the dashboard.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+func main() {
+	if err := write("../api/dashboard"); err != nil {
+		fmt.Fprintln(os.Stderr, "bundle:", err)
+		os.Exit(1)
+	}
+}
+
+// write writes what is served of the dashboard in a folder.
+func write(dashboard string) error {
+	files, err := bundle(dashboard)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dashboard, "built", name), text, 0o644); err != nil { //nolint:gosec // sources are for all to read
+			return err
+		}
+	}
+	return nil
+}
+
+// bundle returns what is served of the dashboard in a folder, by name: the same bytes for the same sources.
+func bundle(dashboard string) (map[string][]byte, error) {
+	r := api.Build(api.BuildOptions{
+		EntryPoints: []string{filepath.Join(dashboard, "assets", "app.js"), filepath.Join(dashboard, "assets", "app.css")},
+		Outdir:      filepath.Join(dashboard, "built"),
+		Bundle:      true, Format: api.FormatESModule, Target: api.ES2024, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
+	})
+	if len(r.Errors) > 0 {
+		return nil, errors.New(r.Errors[0].Text)
+	}
+	files := map[string][]byte{}
+	for _, f := range r.OutputFiles {
+		files[filepath.Base(f.Path)] = f.Contents
+	}
+	return files, nil
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+// What the program serves is of the sources that one reads.
+func TestBundle_isOfTheSources(t *testing.T) {
+	t.Parallel()
+	files, err := bundle("../../api/dashboard")
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name, text := range files {
+		built, err := os.ReadFile("../../api/dashboard/built/" + name)
+		if err != nil || !bytes.Equal(built, text) {
+			t.Errorf("built/%s is not of the sources (%v): run go generate ./api/dashboard", name, err)
+		}
+	}
+}
