@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -332,4 +334,28 @@ func TestElect_forgetsWhoWatched(t *testing.T) {
 		r.resign(a) // does not lead
 		watching(1)
 	})
+}
+
+// The leader opened the gate, and Redis lost that, or another program shut it, before a view showed it open: another term begins. A view
+// that was on its way meanwhile shows it shut too, and ends nothing.
+func TestGate_thatIsShutBeforeItWasSeenOpen(t *testing.T) {
+	t.Parallel()
+	s := newSession("a", 7, "v1")
+	at := time.UnixMilli(1795338400000)
+	shut := func(now time.Time) { s.see(View{Leader: "a", LeaderGen: 7, Epoch: 3, Now: now}) }
+	shut(at)
+	led := s.term
+	s.Opened(2, at) // of a term before
+	shut(at.Add(time.Second))
+	s.Opened(3, at.Add(2*time.Second))
+	for _, now := range []time.Duration{time.Second, 2 * time.Second} {
+		shut(at.Add(now))
+		if s.term != led {
+			t.Fatalf("a view from before it was opened ended the term: %v", context.Cause(led.ctx))
+		}
+	}
+	shut(at.Add(2*time.Second + time.Millisecond))
+	if s.term == led || s.term == nil || !errors.Is(context.Cause(led.ctx), errShut) {
+		t.Errorf("the term ended with %v, want another one", context.Cause(led.ctx))
+	}
 }

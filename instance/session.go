@@ -85,6 +85,7 @@ type Session struct {
 type term struct {
 	task.Term
 	began  time.Time
+	opened time.Time // when this term opened the gate, by the clock of Redis; zero if it did not
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -159,9 +160,17 @@ func (s *Session) wake(ms int64) {
 // a call because this instance does not lead, or is not registered any more.
 func (s *Session) Doubt() { s.beat.Ring() }
 
-// Look makes this instance's consumer look for due tasks now. Messages of Redis would do so too, but they can be lost, and
-// at start the instance does not listen to them yet.
-func (s *Session) Look() { s.wake(0) }
+// Opened takes in that the leader has opened the gate in a term, at a moment of the clock of Redis. If a later view says that the gate is
+// shut, something else shut it, or Redis has lost the write: then another term begins. The consumer of this instance looks for due tasks
+// now. Messages of Redis would have it do so too, but they can be lost, and at start the instance does not listen to them yet.
+func (s *Session) Opened(epoch int64, at time.Time) {
+	s.mu.Lock()
+	if s.term != nil && s.term.Epoch == epoch {
+		s.term.opened = at
+	}
+	s.mu.Unlock()
+	s.wake(0)
+}
 
 // TakeBack recovers the tasks of dead generations. A leader calls it before it opens the gate, so that no slot is dropped
 // for overlapping a dead run. It returns within half a lease, with an error if a generation could not be recovered. Tasks
@@ -262,7 +271,7 @@ func (s *Session) see(v View) (before, after int64) {
 	case s.term == nil:
 	case !leads || s.term.Epoch != v.Epoch:
 		s.endTerm(ErrDeposed)
-	case old.Epoch == v.Epoch && old.Open && !v.Open:
+	case !v.Open && (old.Epoch == v.Epoch && old.Open || !s.term.opened.IsZero() && v.Now.After(s.term.opened)):
 		s.endTerm(errShut) // another term begins, and opens the gate
 	}
 	if leads && s.term == nil && s.ctx.Err() == nil {

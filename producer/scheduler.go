@@ -348,11 +348,12 @@ func (t *term) openGate(ctx context.Context) error {
 	}
 	t.progress.made()
 	t.takeBack(ctx)
-	if _, err := t.reg.Open(ctx, t.term); err != nil {
+	view, err := t.reg.Open(ctx, t.term)
+	if err != nil {
 		return err
 	}
 	t.open = true
-	t.session.Look()
+	t.session.Opened(t.term.Epoch, view.Now)
 	return nil
 }
 
