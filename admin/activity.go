@@ -36,6 +36,8 @@ type Activity interface {
 	Status(ctx context.Context) (Status, error)
 	// Summary says in a few numbers how the schedules have done since so long ago (0: 5 minutes).
 	Summary(ctx context.Context, since time.Duration) (Summary, error)
+	// Trends returns figures over time since so long ago (0: an hour), at most a week; see [Trends].
+	Trends(ctx context.Context, since time.Duration) (Trends, error)
 }
 
 // EventQuery says which events to read: without After the newest ones, with After the oldest ones after it. Either way the

@@ -99,10 +99,7 @@ func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 	if err != nil {
 		return Beat{}, err
 	}
-	events, err := a.q.Events(ctx, time.Time{}, maxEvents)
-	if err == nil && (len(events) == 0 || events[0].At.After(out.From)) { // terms that go on then began before, as a rule within a day
-		events, err = a.past.Events(ctx, out.From.Add(-24*time.Hour), maxEvents)
-	}
+	events, err := a.eventsSince(ctx, out.From)
 	if err != nil {
 		return Beat{}, err
 	}
@@ -111,6 +108,15 @@ func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 	out.Terms = ListOf(within(p.terms, out.From, out.To, func(t *Term) (from, to time.Time) { return t.From, t.To }), "").Items
 	out.Sessions = ListOf(within(p.sessions, out.From, out.To, func(s *Session) (from, to time.Time) { return s.From, s.To }), "").Items
 	return out, unread
+}
+
+// eventsSince reads the events from a moment on, and those before it that tell which terms went on then.
+func (a *activity) eventsSince(ctx context.Context, from time.Time) ([]queue.Event, error) {
+	events, err := a.q.Events(ctx, time.Time{}, maxEvents)
+	if err == nil && (len(events) == 0 || events[0].At.After(from)) { // they began before, as a rule within a day
+		events, err = a.past.Events(ctx, from.Add(-24*time.Hour), maxEvents)
+	}
+	return events, err
 }
 
 func beatLineOf(l *audit.Line) BeatLine {

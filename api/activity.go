@@ -20,6 +20,7 @@ func (s *Server) activity() {
 	add(s, route{id: "beat", method: get, path: "/beat", summary: "Show each expected slot of a span with its outcome, and the leaders", role: Viewer, errors: []int{http.StatusNotFound}}, s.beat)
 	add(s, route{id: "status", method: get, path: "/status", summary: "Say whether all is well now, and what is wrong, the worst first", role: Viewer}, s.status)
 	add(s, route{id: "summary", method: get, path: "/summary", summary: "Show figures of all schedules", role: Viewer}, s.summary)
+	add(s, route{id: "trends", method: get, path: "/trends", summary: "Show figures over time, and when another release began to lead", role: Viewer}, s.trends)
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 
@@ -87,6 +88,9 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 
 // since returns how long ago a moment was.
 func (s *Server) since(ctx context.Context, m moment) (time.Duration, error) {
+	if m == "" {
+		return 0, nil
+	}
 	since, err := s.at(ctx, "since", m)
 	if err != nil {
 		return 0, err
@@ -118,15 +122,25 @@ type summaryIn struct {
 }
 
 func (s *Server) summary(ctx context.Context, in *summaryIn) (*reply[admin.Summary], error) {
-	var since time.Duration
-	if in.Since != "" {
-		var err error
-		if since, err = s.since(ctx, in.Since); err != nil {
-			return nil, err
-		}
+	since, err := s.since(ctx, in.Since)
+	if err != nil {
+		return nil, err
 	}
 	sum, err := s.admin.Activity.Summary(ctx, since)
 	return &reply[admin.Summary]{sum}, err
+}
+
+type trendsIn struct {
+	Since moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago, at most a week. Default 1h."`
+}
+
+func (s *Server) trends(ctx context.Context, in *trendsIn) (*reply[admin.Trends], error) {
+	since, err := s.since(ctx, in.Since)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.admin.Activity.Trends(ctx, since)
+	return &reply[admin.Trends]{list}, err
 }
 
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.

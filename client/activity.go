@@ -74,10 +74,19 @@ func (a *activity) Status(ctx context.Context) (out admin.Status, err error) {
 }
 
 func (a *activity) Summary(ctx context.Context, since time.Duration) (out admin.Summary, err error) {
+	err = a.c.get(ctx, "/summary", lookBack(since), &out)
+	return out, err
+}
+
+func (a *activity) Trends(ctx context.Context, since time.Duration) (out admin.Trends, err error) {
+	err = a.c.get(ctx, "/trends", lookBack(since), &out)
+	return out, err
+}
+
+func lookBack(since time.Duration) url.Values {
 	query := url.Values{}
 	if since > 0 {
 		query.Set("since", schedule.FormatDuration(since.Round(time.Millisecond)))
 	}
-	err = a.c.get(ctx, "/summary", query, &out)
-	return out, err
+	return query
 }

@@ -139,7 +139,8 @@ func parseHealth(text string) (h Health) {
 	}
 }
 
-// healthPlace is the field of the hash that says up to which entry of the history it was read. No schedule has that name.
+// healthPlace is the field of the hash that says up to which entry of the history it was read. No schedule has that name, nor those of
+// [trendField].
 const healthPlace = "@"
 
 // healthStep is how often the leader notes the health of schedules. healthBehind is how many notes of the history a reader takes in besides
@@ -228,11 +229,12 @@ func (s *Schedules) KeepHealth(session interface {
 	Term() (t task.Term, began time.Time, leads bool)
 }, l Listener) error {
 	var place *string // up to where the history is noted; nil: to be read
+	var t trends
 	for {
 		wait := healthStep
 		if term, _, leads := session.Term(); !leads {
-			place = nil
-		} else if next, more, err := s.noteHealth(session.Context(), term, place, l); err != nil {
+			place, t = nil, trends{}
+		} else if next, more, err := s.noteHealth(session.Context(), term, place, &t, l); err != nil {
 			place, wait = nil, healthAgain
 		} else if place = &next; more {
 			wait = 0
@@ -247,8 +249,8 @@ func (s *Schedules) KeepHealth(session interface {
 	}
 }
 
-// noteHealth takes in a part of the history behind a place, tells the listener, and notes it. It returns the next place, and whether there is more.
-func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *string, l Listener) (next string, more bool, err error) {
+// noteHealth takes in a part of the history behind a place, tells the listener, and notes it, with the trend of each minute. It returns the next place, and whether there is more.
+func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *string, t *trends, l Listener) (next string, more bool, err error) {
 	if place == nil {
 		noted, err := s.q.Health(ctx, []string{healthPlace})
 		if err != nil {
@@ -268,10 +270,17 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *strin
 	if more = errors.Is(err, errEnough); err != nil && !more {
 		return *place, false, err
 	}
-	if err := l.Hear(ctx, term, ended(read, l)); err != nil || len(read) == 0 { // before it is noted, or a lost leader's would be lost
+	if err := l.Hear(ctx, term, ended(read, l)); err != nil { // before it is noted, or a lost leader's would be lost
 		return *place, false, err
 	}
-	next = read[len(read)-1].ID
+	set, err := t.take(ctx, s, read)
+	if err != nil || len(set) == 0 {
+		return *place, false, err
+	}
+	next = *place
+	if len(read) > 0 {
+		next = read[len(read)-1].ID
+	}
 	names := map[string]bool{}
 	for _, e := range read {
 		for i := range e.Notes {
@@ -283,7 +292,8 @@ func (s *Schedules) noteHealth(ctx context.Context, term task.Term, place *strin
 	if err != nil {
 		return "", false, err
 	}
-	c := queue.NoticeChange{Name: healthPlace, Was: *place, Set: map[string]string{healthPlace: next}}
+	set[healthPlace] = next
+	c := queue.NoticeChange{Name: healthPlace, Was: *place, Set: set}
 	for _, e := range read {
 		for i := range e.Notes {
 			if name := subjectOf(&e.Notes[i]); name != "" && addTo(list, name, &e.Notes[i]) {

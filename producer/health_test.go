@@ -31,7 +31,7 @@ func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
 		term := w.lead("a", "v1", nil).term
 		for i := range lines {
 			if i%4 == 2 {
-				_, _, err := w.noteHealth(t.Context(), term, nil, deaf{})
+				_, _, err := w.noteHealth(t.Context(), term, nil, &trends{}, deaf{})
 				must(t, err)
 			}
 			w.note(now.Add(time.Duration(i)*time.Millisecond), lines[i])
@@ -59,7 +59,7 @@ func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
 		}
 		must(t, w.Delete(t.Context(), "s"))
 		w.note(now.Add(time.Second), "s@9000 done 2 9000") // a run that ends after that
-		_, _, err = w.noteHealth(t.Context(), term, nil, deaf{})
+		_, _, err = w.noteHealth(t.Context(), term, nil, &trends{}, deaf{})
 		must(t, err)
 		if left := rdb.HKeys(t.Context(), w.q.Keys().Health).Val(); slices.Contains(left, "s") {
 			t.Errorf("a deleted schedule leaves %v", left)

@@ -24,6 +24,7 @@ func TestAssets_areThereAndEachIsUsed(t *testing.T) {
 			used[name] = true
 		}
 	}
+	used["chart.js"] = strings.Contains(source(t, "pages/trends.js"), "new URL('chart.js'")
 	for name := range s.assets.list {
 		if !used[name] {
 			t.Errorf("no page loads %s", name)

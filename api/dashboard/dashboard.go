@@ -44,6 +44,7 @@ type page struct {
 var list = []page{
 	{Name: "overview", Path: "/", Title: "Overview", Menu: true},
 	{Name: "beat", Path: "/beat", Title: "Beat", Menu: true},
+	{Name: "trends", Path: "/trends", Title: "Trends", Menu: true},
 	{Name: "schedules", Path: "/schedules", Title: "Schedules", Menu: true},
 	{Name: "schedule", Path: "/schedules/", Title: "Schedule", of: "schedules", uses: "definition"},
 	{Name: "new-schedule", Path: "/new-schedule", Title: "New schedule", of: "schedules", uses: "definition"},

@@ -88,6 +88,9 @@ func TestModules_importWhatOthersExport(t *testing.T) {
 		text := source(t, name)
 		for _, m := range imported.FindAllStringSubmatch(text, -1) {
 			to := path.Join(path.Dir(name), m[2])
+			if strings.HasPrefix(to, "vendor/") {
+				continue
+			}
 			var offers []string
 			for _, e := range exported.FindAllStringSubmatch(source(t, to), -1) {
 				offers = append(offers, e[1])
@@ -154,7 +157,7 @@ func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
 		}
 	}
 	for _, name := range modules(t) {
-		if name != "app.js" && name != "dom.js" && unread.MatchString(source(t, name)) {
+		if !slices.Contains([]string{"app.js", "dom.js", "pages/trends.js"}, name) && unread.MatchString(source(t, name)) {
 			t.Errorf("%s copies, imports or exports in a way that this test does not follow", name)
 		}
 	}

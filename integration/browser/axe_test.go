@@ -167,7 +167,7 @@ func accessible(w *world) {
 	seen := map[string]string{} // no two pages have the same title
 	for _, path := range []string{
 		"/", "/beat", "/beat?view=table", "/schedules", "/schedules?state=deleted", "/schedules/fails", "/schedules/by-hand", "/schedules/gone", "/schedules/nightly?edit=true", "/new-schedule",
-		"/tasks", "/tasks?state=dead", "/tasks/runs", "/tasks/dead", "/tasks/refused", "/tasks/never-was", "/dead", "/enqueue", "/instances", "/events", "/audit?since=1h", "/login",
+		"/tasks", "/tasks?state=dead", "/tasks/runs", "/tasks/dead", "/tasks/refused", "/tasks/never-was", "/dead", "/enqueue", "/instances", "/events", "/audit?since=1h", "/trends", "/login",
 	} {
 		b.looks(false, 1280, 800)
 		b.open(path)

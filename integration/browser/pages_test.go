@@ -13,7 +13,7 @@ func TestPages(t *testing.T) {
 	w := newWorld(t)
 	w.serve("v1", w.guarded())
 	b := w.comes("admin")
-	for _, path := range []string{"/", "/beat", "/schedules", "/tasks", "/dead", "/instances", "/events", "/audit"} {
+	for _, path := range []string{"/", "/beat", "/schedules", "/tasks", "/dead", "/instances", "/events", "/audit", "/trends"} {
 		b.open(path)
 		b.wantAccessible(path+" of an empty namespace", level...)
 	}
@@ -72,7 +72,7 @@ func roles(w *world) {
 		seen := map[string]bool{}
 		for _, path := range []string{
 			"/", "/beat", "/schedules", "/schedules?state=deleted", "/schedules/well", "/schedules/halted", "/schedules/by-hand", "/schedules/by-hand?edit=true", "/schedules/gone",
-			"/new-schedule", "/tasks", "/tasks?state=dead", "/tasks?state=planned", "/tasks?state=done", "/tasks/runs", "/tasks/due", "/tasks/dead", "/dead", "/enqueue", "/instances", "/events", "/audit",
+			"/new-schedule", "/tasks", "/tasks?state=dead", "/tasks?state=planned", "/tasks?state=done", "/tasks/runs", "/tasks/due", "/tasks/dead", "/trends", "/dead", "/enqueue", "/instances", "/events", "/audit",
 		} {
 			b.open(path)
 			if strings.HasPrefix(path, "/tasks?") {

@@ -62,7 +62,7 @@ func TestWeight(t *testing.T) {
 	testredis.Eventually(w, 3*patience, func() bool { return w.deadTasks() >= 2000 }, "the slots do not fail")
 	pages := []string{
 		"/", "/beat", "/schedules", "/schedules/fails", "/schedules/well", "/schedules/fails?edit=true", "/new-schedule", "/tasks", "/tasks?state=dead", "/tasks?state=waiting",
-		"/dead", "/enqueue", "/instances", "/events", "/audit",
+		"/trends", "/dead", "/enqueue", "/instances", "/events", "/audit",
 	}
 	heard, loaded := make([]*wire, len(pages)), make([]int, len(pages))
 	for i, path := range pages {

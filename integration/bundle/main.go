@@ -35,10 +35,20 @@ func write(dashboard string) error {
 	return nil
 }
 
+// uPlot is the library for charts. As it comes, it is for a page that has no modules.
+var uPlot = api.Plugin{Name: "uplot", Setup: func(b api.PluginBuild) {
+	b.OnLoad(api.OnLoadOptions{Filter: `uPlot\.iife\.min\.js$`}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+		text, err := os.ReadFile(a.Path)
+		contents := string(text) + "\nexport default uPlot;"
+		return api.OnLoadResult{Contents: &contents}, err
+	})
+}}
+
 // bundle returns what is served of the dashboard in a folder, by name: the same bytes for the same sources.
 func bundle(dashboard string) (map[string][]byte, error) {
 	r := api.Build(api.BuildOptions{
-		EntryPoints: []string{filepath.Join(dashboard, "assets", "app.js"), filepath.Join(dashboard, "assets", "app.css")},
+		EntryPoints: []string{filepath.Join(dashboard, "assets", "app.js"), filepath.Join(dashboard, "assets", "chart.js"), filepath.Join(dashboard, "assets", "app.css")},
+		Plugins:     []api.Plugin{uPlot},
 		Outdir:      filepath.Join(dashboard, "built"),
 		Bundle:      true, Format: api.FormatESModule, Target: api.ES2024, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,

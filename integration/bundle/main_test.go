@@ -10,7 +10,7 @@ import (
 func TestBundle_isOfTheSources(t *testing.T) {
 	t.Parallel()
 	files, err := bundle("../../api/dashboard")
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for name, text := range files {

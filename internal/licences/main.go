@@ -73,7 +73,13 @@ func linked(ctx context.Context) ([]*part, error) {
 	}
 	parts := slices.SortedFunc(maps.Values(all), func(a, b *part) int { return cmp.Compare(a.name, b.name) })
 	own := &part{name: "Go, its runtime and standard library", dir: goroot, folders: map[string]bool{goroot: true}}
-	return append([]*part{own}, parts...), nil
+	module, err := output(exec.CommandContext(ctx, "go", "env", "GOMOD"))
+	if err != nil {
+		return nil, err
+	}
+	charts := filepath.Join(filepath.Dir(strings.TrimSpace(string(module))), "api", "dashboard", "assets", "vendor", "uplot")
+	drawn := &part{name: "uPlot, for the charts of the dashboard", version: "1.6.32", dir: charts, folders: map[string]bool{charts: true}}
+	return append([]*part{own, drawn}, parts...), nil
 }
 
 // goPackage is what go list prints about a package.

@@ -13,6 +13,7 @@ const pages = {
   schedules: () => import('./pages/schedules.js'),
   task: () => import('./pages/task.js'),
   tasks: () => import('./pages/tasks.js'),
+  trends: () => import('./pages/trends.js'),
 };
 
 pages[document.documentElement.dataset.page]();

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] instances zset  KEYS[2] members hash  KEYS[3] leader hash
 -- KEYS[4] notices or health  hash  name -> text (see package notify and producer.Health)
--- KEYS[5] last      hash  with health: only names that are fields of it are set, besides that of ARGV[4]
+-- KEYS[5] last      hash  with health: only names that are fields of it are set, and those that begin with @
 -- ARGV[1] id  [2] generation  [3] epoch  [4] name of the text to compare  [5] that text as it was read, or ""
 -- ARGV[6] how long all of it is kept after this call, ms
 -- ARGV[7] n names to set, then each with its text, then the names to remove
@@ -29,7 +29,7 @@ end
 if KEYS[5] then
   local noted = {}
   for i = 1, #set, 2 do
-    if set[i] == ARGV[4] or redis.call("HEXISTS", KEYS[5], set[i]) == 1 then
+    if set[i]:sub(1, 1) == "@" or redis.call("HEXISTS", KEYS[5], set[i]) == 1 then
       noted[#noted + 1], noted[#noted + 2] = set[i], set[i + 1]
     end
   end
