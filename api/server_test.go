@@ -193,6 +193,8 @@ var story = []exchange{
 	{"GET", "/v1/status", "", 200},
 	{"GET", "/v1/summary", "", 200},
 	{"GET", "/v1/summary?since=1h", "", 200},
+	{"GET", "/v1/trends", "", 200},
+	{"GET", "/v1/trends?since=1d", "", 200},
 	{"GET", "/v1/events?limit=3", "", 200},
 	{"GET", "/v1/events?after=0&since=1h", "", 200},
 	{"GET", "/v1/audit?since=1h&tolerance=2s", "", 200},

@@ -44,7 +44,7 @@ func TestMetrics_countRunsBySlotTypeAndOutcome(t *testing.T) {
 			"onbeat_leader": 1, "onbeat_workers": 3, "onbeat_workers_busy": 0, "onbeat_slot_lag_seconds": 1, "onbeat_task_wait_seconds": 2,
 			`onbeat_run_duration_seconds{type="beat"}`: 1, `onbeat_run_duration_seconds{type="broken"}`: 1,
 			`onbeat_instances{state="ready"}`: 1, `onbeat_schedules{state="active"}`: 1, `onbeat_slots_total{fate="missed"}`: 0,
-			"onbeat_scrape_errors_total": 0, "onbeat_leader_changes_total": 0, "onbeat_suspicions_total": 0,
+			"onbeat_leader_changes_total": 0, "onbeat_suspicions_total": 0,
 			`onbeat_build_info{release="v1",version="1.2.0"}`: 1, `onbeat_script_seconds{script="register"}`: 1,
 		})
 		if got[`onbeat_claims_total{result="tasks"}`] < 1 || got["onbeat_epoch"] < 1 {
