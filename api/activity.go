@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
@@ -24,7 +25,11 @@ func (s *Server) activity() {
 	add(s, route{id: "preview", method: get, path: "/preview", summary: "List the slots of a rule", role: Viewer}, s.preview)
 }
 
-func (s *Server) counts(ctx context.Context, _ *struct{}) (*reply[admin.Counts], error) {
+func (s *Server) counts(ctx context.Context, in *Aged) (*reply[admin.Counts], error) {
+	ctx, err := in.within(ctx)
+	if err != nil {
+		return nil, err
+	}
 	n, err := s.admin.Activity.Counts(ctx)
 	return &reply[admin.Counts]{n}, err
 }
@@ -105,9 +110,14 @@ func (s *Server) since(ctx context.Context, m moment) (time.Duration, error) {
 	return now.Sub(since), nil
 }
 
-func (s *Server) status(ctx context.Context, _ *struct{}) (*reply[admin.Status], error) {
+func (s *Server) status(ctx context.Context, in *Aged) (*reply[admin.Status], error) {
+	ctx, err := in.within(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out, err := s.admin.Activity.Status(ctx)
 	if err == nil && s.cfg.Tokens != nil {
+		out.Trouble = slices.Clone(out.Trouble) // others share it
 		for _, t := range s.cfg.Tokens() {
 			if t.Trouble != "" { // it may name files, which are no business of a viewer
 				out.Warn(admin.Trouble{Kind: admin.NoToken, Name: t.Name, Since: t.Since.UTC(), Text: "the secret of this token cannot be read: the log of the instance says why", Show: "onbeat check"})
@@ -118,10 +128,15 @@ func (s *Server) status(ctx context.Context, _ *struct{}) (*reply[admin.Status],
 }
 
 type summaryIn struct {
+	Aged
 	Since moment `query:"since" doc:"Look back to this time: RFC 3339, a date, or how long ago. Default 5m."`
 }
 
 func (s *Server) summary(ctx context.Context, in *summaryIn) (*reply[admin.Summary], error) {
+	ctx, err := in.within(ctx)
+	if err != nil {
+		return nil, err
+	}
 	since, err := s.since(ctx, in.Since)
 	if err != nil {
 		return nil, err
@@ -176,6 +191,7 @@ type BeatReply struct {
 }
 
 type beatIn struct {
+	Aged
 	From     moment   `query:"from" doc:"First slot at or after this time: RFC 3339, a date, or how long ago. Default an hour before to."`
 	To       moment   `query:"to" doc:"Last slot at or before this time. Default now."`
 	Schedule []string `query:"schedule,explode" doc:"The schedules to show; the parameter may come many times. Default all."`
@@ -183,6 +199,10 @@ type beatIn struct {
 }
 
 func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error) {
+	ctx, err := in.within(ctx)
+	if err != nil {
+		return nil, err
+	}
 	from, err := s.at(ctx, "from", in.From)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,11 @@ func (s *Server) instances() {
 	add(s, route{id: "drainInstance", method: post, path: all + "/{id}/drain", summary: "Make an instance finish its runs and leave", role: Admin}, s.drain)
 }
 
-func (s *Server) listInstances(ctx context.Context, _ *struct{}) (*reply[admin.InstanceList], error) {
+func (s *Server) listInstances(ctx context.Context, in *Aged) (*reply[admin.InstanceList], error) {
+	ctx, err := in.within(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list, err := s.admin.Instances.List(ctx)
 	return &reply[admin.InstanceList]{list}, err
 }

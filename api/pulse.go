@@ -51,7 +51,7 @@ func (h *hub) feel(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		if s, err := h.activity.Status(ctx); err == nil {
+		if s, err := h.activity.Status(context.WithValue(ctx, ageKey{}, pulseTime/2)); err == nil {
 			h.change(ctx, func(p *pulse) bool {
 				away, since := p.Away, p.Since
 				*p = pulseOf(&s)

@@ -58,6 +58,7 @@ type Server struct {
 	stream   *stream
 	audits   chan struct{} // those at work
 	auditors *places       // those at work or in line
+	shared   *readings
 	handler  http.Handler
 }
 
@@ -65,7 +66,9 @@ type Server struct {
 func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
-	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(a.Activity), audits: make(chan struct{}, 1), auditors: newPlaces(knownAtMost, 1)}
+	shared := &readings{}
+	own.Activity, own.Instances = sharing{a.Activity, shared}, sharingInstances{a.Instances, shared}
+	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(own.Activity), audits: make(chan struct{}, 1), auditors: newPlaces(knownAtMost, 1)}
 	s.cfg.sessions = a.Sessions
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
@@ -79,6 +82,7 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages()
+	s.shared = shared
 	s.handler = guard(&s.cfg, remember(a.Answers, s.streamed(s.fallback(s.mux))))
 	return s, nil
 }
@@ -93,6 +97,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	s.handler.ServeHTTP(w, r)
+	if r.Method != http.MethodGet && s.shared != nil {
+		s.shared.wrote.Add(1)
+	}
 }
 
 // humaConfig sets no path of huma's own and no transformer: onbeat serves the document and the page itself.

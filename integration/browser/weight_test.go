@@ -2,6 +2,7 @@ package browser
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -99,4 +101,56 @@ func TestWeight(t *testing.T) {
 			w.Errorf("%s loads %d bytes, and then %.0f a second in %.2f requests, want at most %d, %d and %d", path, loaded[i], rate, asks, mostLoaded, mostASecond, mostRequests)
 		}
 	}
+}
+
+// What a page asks of Redis, in commands a second: the first that is open, and each further one of the same page.
+const mostFirst, mostFurther = 50, 5
+
+// The pages that are open share what they ask.
+func TestWeight_ofManyPages(t *testing.T) {
+	t.Parallel()
+	w, srv := privateWorld(t)
+	rdb := srv.Client()
+	w.serve("v1", head, w.Beat("well", time.Hour, ""), w.Beat("other", time.Hour, "")) // what the dispatcher asks must not hide what pages ask
+	commands := func() int64 {
+		w.Helper()
+		before := processed(w, rdb)
+		time.Sleep(9 * time.Second) // each asks some times
+		return (processed(w, rdb) - before) / 9
+	}
+	alone := commands()
+	for _, path := range []string{"/", "/tasks"} {
+		var open []*tab
+		add := func(n int) {
+			for range n {
+				b := w.browse()
+				b.allow(`status of 429 `)
+				b.open(path)
+				open = append(open, b)
+			}
+		}
+		add(1)
+		first := commands() - alone
+		add(3)
+		further := (commands() - alone - first) / 3
+		w.Logf("%-12s %3d commands a second, and %2d for each further page; %d without a page", path, first, further, alone)
+		if first > mostFirst || further > mostFurther {
+			w.Errorf("%s asks Redis %d commands a second, and each further one %d; want at most %d and %d", path, first, further, mostFirst, mostFurther)
+		}
+		for _, b := range open {
+			b.do(chromedp.Navigate("about:blank"))
+		}
+	}
+}
+
+// processed is how many commands Redis has processed.
+func processed(w *world, rdb *redis.Client) int64 {
+	w.Helper()
+	info := rdb.Info(w.Context(), "stats").Val()
+	_, rest, _ := strings.Cut(info, "total_commands_processed:")
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
 }

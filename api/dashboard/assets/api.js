@@ -29,6 +29,9 @@ export function place(parts, ...names) {
 // newKey makes an Idempotency-Key. crypto.randomUUID is not there on pages that came over plain http from another machine.
 export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
+// shared has the pages that are open share what they ask: an answer may be a little older than the next would be.
+export const shared = { age: '2500ms' };
+
 export const get = (path, params, options) => call('GET', path + query(params), undefined, options);
 export const post = (path, body, options) => call('POST', path, body, { key: newKey(), ...options });
 export const put = (path, body, options) => call('PUT', path, body, options);

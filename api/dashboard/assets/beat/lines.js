@@ -21,11 +21,11 @@ export function itemsOf(line, step) {
   return line.slots.length ? line.slots.map(slotOf) : (line.sums ?? []).map((s) => sumOf(s, step));
 }
 
-// ask gets the lines of schedules for a time.
-export async function ask({ from, to, step, names, signal }) {
+// ask gets the lines of schedules for a time. An answer that may be older does not tell the clock of Redis.
+export async function ask({ from, to, step, names, signal, age }) {
   const iso = (ms) => new Date(ms).toISOString();
-  const beat = await get('/beat', { from: iso(from), to: iso(to), step: step && step + 'ms', schedule: names }, { signal });
-  return { ...beat, clock: Date.parse(beat.now) - Date.now(), lines: new Map(beat.schedules.map((l) => [l.schedule, itemsOf(l, step)])) };
+  const beat = await get('/beat', { from: iso(from), to: iso(to), step: step && step + 'ms', schedule: names, age }, { signal });
+  return { ...beat, clock: age ? undefined : Date.parse(beat.now) - Date.now(), lines: new Map(beat.schedules.map((l) => [l.schedule, itemsOf(l, step)])) };
 }
 
 // tooMuch reports whether the API refused a time because it has too many slots.

@@ -1,11 +1,12 @@
 // What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
 // the newest part again and again.
-import { all, get } from '../api.js';
+import { all, get, shared } from '../api.js';
 import { learn } from '../instances/name.js';
 import { ask, splice, tally, tooMuch, worse } from './lines.js';
 import { stepOf } from './scale.js';
 
 const batch = 60; // schedules in one call: their names are in its address
+const together = 3000; // ms: an answer is for all that ask within this time
 const kept = 400; // lines that are kept
 
 export class Source {
@@ -118,10 +119,11 @@ export class Source {
     if (!names.length) return;
     let from = this.now() - Math.max(10_000, w.step * 3);
     for (const n of names) from = Math.min(from, this.lines.get(n).items.find((x) => x.fate === 'pending' || x.fate === 'running' || x.counts?.pending || x.counts?.running)?.at ?? from, Date.parse(this.lines.get(n).upTo) - 5000);
-    from = Math.max(w.from, Math.floor(from / w.step) * w.step);
+    const whole = w.step * Math.ceil(together / w.step); // so that pages that are open ask for the same
+    from = Math.max(w.from, Math.floor(from / whole) * whole);
     for (let i = 0; i < names.length; i += batch) {
       const some = names.slice(i, i + batch);
-      const beat = await ask({ from, to: this.now(), step: w.step, names: some, signal }).catch((err) => {
+      const beat = await ask({ from, to: Math.ceil(this.now() / together) * together, step: w.step, names: some, signal, ...shared }).catch((err) => {
         if (err.status !== 404) throw err;
         this.gone(some);
       });
@@ -139,7 +141,7 @@ export class Source {
 
   // take keeps who was there and who led. Those of an older time stay.
   take(beat) {
-    this.clock = beat.clock;
+    this.clock = beat.clock ?? this.clock;
     this.upTo = Math.max(this.upTo ?? 0, Math.min(Date.parse(beat.to), Date.parse(beat.now)));
     this.unreadable = beat.unreadable ?? '';
     for (const s of beat.sessions) learn(s.instance, s.host);

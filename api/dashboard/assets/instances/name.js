@@ -1,5 +1,5 @@
 // Instances by the name that people know: the host or the pod, then the last letters of the ID. The first letters are alike.
-import { get } from '../api.js';
+import { get, shared } from '../api.js';
 import { copier } from '../copy.js';
 import { el } from '../dom.js';
 import { on } from '../live.js';
@@ -26,7 +26,7 @@ on(['joined', 'leader', 'lost', 'suspected'], (e) => learn(e.fields.instance, e.
 // known asks once for the hosts of the instances that are there, if one of the IDs is of none that is known.
 let asked;
 export function known(ids, signal) {
-  if (ids.some((id) => id && made.test(id) && !hosts.has(id))) asked ??= get('/instances', {}, { signal }).then(({ items }) => items.forEach((x) => learn(x.id, x.host)), () => (asked = undefined));
+  if (ids.some((id) => id && made.test(id) && !hosts.has(id))) asked ??= get('/instances', shared, { signal }).then(({ items }) => items.forEach((x) => learn(x.id, x.host)), () => (asked = undefined));
   return asked;
 }
 

@@ -1,5 +1,5 @@
 import '../page.js';
-import { get, query } from '../api.js';
+import { get, query, shared } from '../api.js';
 import { $, $$, clone, el, fill, keyed, may } from '../dom.js';
 import * as live from '../live.js';
 import { button, deeds, deedsForAll, renew } from '../tasks/act.js';
@@ -16,7 +16,7 @@ const keyOf = (g) => g.type + '\n' + g.error;
 
 async function load(signal) {
   const asked = filter();
-  const [{ groups, after }, counts] = await Promise.all([read(asked, signal), get('/counts', {}, { signal })]);
+  const [{ groups, after }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
   view.empty = Object.keys(asked).length ? `There are no ${filterWords({ state: 'dead', ...asked })} now.` : 'No task is dead. Every task has run well, will run, or runs now.';
   return { groups, after, counts, asked };
 }

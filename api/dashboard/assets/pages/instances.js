@@ -1,5 +1,5 @@
 import '../page.js';
-import { get } from '../api.js';
+import { get, shared } from '../api.js';
 import { $, clone, el, fill, keyed, may, keepFocus } from '../dom.js';
 import { termsOf } from '../events/terms.js';
 import { learn, nameTag, nameOf } from '../instances/name.js';
@@ -98,7 +98,7 @@ function showTerms(events) {
 
 const view = new View($('#releases'), {
   every: 3000, empty: 'No instance is registered. Start one with onbeat serve: until then nothing runs.',
-  load: (signal) => get('/instances', {}, { signal }), show,
+  load: (signal) => get('/instances', shared, { signal }), show,
 });
 const past = new View($('#terms'), {
   empty: 'No term is among the newest events.',

@@ -1,5 +1,5 @@
 import '../page.js';
-import { get, query } from '../api.js';
+import { get, query, shared } from '../api.js';
 import { small } from '../beat/strip.js';
 import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
@@ -15,7 +15,7 @@ const rateTime = 60_000;
 let summary, asked = 0;
 
 async function load(signal) {
-  const [status, counts, instances] = await Promise.all([get('/status', {}, { signal }), get('/counts', {}, { signal }), get('/instances', {}, { signal }), summarize(signal)]);
+  const [status, counts, instances] = await Promise.all([get('/status', shared, { signal }), get('/counts', shared, { signal }), get('/instances', shared, { signal }), summarize(signal)]);
   return { status, counts, instances, summary };
 }
 
@@ -23,7 +23,7 @@ async function load(signal) {
 async function summarize(signal) {
   const wait = summary?.done > 5000 ? 15_000 : 5000;
   if (Date.now() - asked < wait) return;
-  summary = await get('/summary', { since: '5m' }, { signal });
+  summary = await get('/summary', { since: '5m', ...shared }, { signal });
   asked = Date.now();
 }
 

@@ -1,5 +1,5 @@
 import { named } from '../page.js';
-import { get, place, query } from '../api.js';
+import { get, place, query, shared } from '../api.js';
 import { $, clone, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
 import { button, deedsFor, one } from '../tasks/act.js';
@@ -61,7 +61,7 @@ async function deedsOf(t, signal) {
 
 // lacksHandler reports whether no instance runs tasks of a type.
 async function lacksHandler(type, signal) {
-  const { items } = await get('/instances', {}, { signal });
+  const { items } = await get('/instances', shared, { signal });
   return !items.some((i) => i.types?.includes(type));
 }
 

@@ -1,5 +1,5 @@
 import { params } from '../page.js';
-import { get } from '../api.js';
+import { get, shared } from '../api.js';
 import { $, $$, clone, el, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { button, deeds, deedsFor, deedsForAll, one, renew, several } from '../tasks/act.js';
@@ -19,7 +19,7 @@ const state = () => (states.includes(params.get('state')) ? params.get('state') 
 
 async function load(signal) {
   const asked = { state: state(), ...filter() };
-  const [{ items, after }, counts] = await Promise.all([read(asked, signal), get('/counts', {}, { signal })]);
+  const [{ items, after }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
   view.empty = after ? 'None among the first tasks. Look further, or filter by type or queue.' : `There are no ${filterWords(asked)} now.`;
   return { items, after, counts, asked };
 }
@@ -35,7 +35,7 @@ async function read(asked, signal) {
     after = page.next ?? '';
     calls++;
   } while (after && items.length < want && calls < mostCalls);
-  view.every = calls > 1 ? 30_000 : 4000; // many calls are work for the server
+  view.every = calls > 1 ? 30_000 : 7000; // many calls are work for the server
   return { items, after };
 }
 
