@@ -45,6 +45,8 @@ type TaskFilter struct {
 	Type     string    `json:"type,omitempty"`
 	Schedule string    `json:"schedule,omitempty"`
 	Key      string    `json:"key,omitempty"`
+	// Backfill means tasks of backfills alone.
+	Backfill bool `json:"backfill,omitempty"`
 	// Error means tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text.
 	Error string `json:"error,omitempty"`
 }
@@ -145,7 +147,7 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, now time.Time, from []she
 	left, had := o.Limit, 0
 	for ; at < len(from); at++ {
 		p, err := t.q.List(ctx, from[at].place, queue.ListOptions{
-			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Error: o.Error, Limit: left, After: after, Had: had,
+			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Backfill: o.Backfill, Error: o.Error, Limit: left, After: after, Had: had,
 			Part: from[at].part, Now: now,
 		})
 		if err != nil {

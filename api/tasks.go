@@ -31,6 +31,7 @@ type listTasksIn struct {
 	Schedule string `query:"schedule" doc:"Only tasks of this schedule. * stands for any text."`
 	Key      string `query:"key" doc:"Only tasks with this key."`
 	Error    string `query:"error" doc:"Only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
+	Backfill flag   `query:"backfill" doc:"Only tasks of backfills."`
 	Brief    flag   `query:"brief" doc:"Leave out payloads, and all failures of a task but the last. Such an answer is compressed."`
 	Page
 }
@@ -44,7 +45,11 @@ func (s *Server) listTasks(ctx context.Context, in *listTasksIn) (*reply[admin.L
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.admin.Tasks.List(ctx, admin.TaskQuery{TaskFilter: in.filter(), Limit: limit, After: in.After, Brief: brief})
+	filter := in.filter()
+	if filter.Backfill, err = in.Backfill.value("backfill"); err != nil {
+		return nil, err
+	}
+	list, err := s.admin.Tasks.List(ctx, admin.TaskQuery{TaskFilter: filter, Limit: limit, After: in.After, Brief: brief})
 	return &reply[admin.List[admin.Task]]{list}, err
 }
 

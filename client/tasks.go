@@ -144,6 +144,9 @@ func setFilter(query url.Values, f *admin.TaskFilter) {
 	set(query, "schedule", f.Schedule)
 	set(query, "key", f.Key)
 	set(query, "error", f.Error)
+	if f.Backfill {
+		query.Set("backfill", "true")
+	}
 }
 
 func set(query url.Values, name, value string) {

@@ -10,7 +10,7 @@ import (
 // Names that are reserved for the dispatcher: slots (name@milliseconds), slots of a backfill, and the keys that keep a
 // schedule's runs from overlapping. A caller's task with such a name would take the place of a slot, or delay it.
 const (
-	backfillMark = "+backfill"
+	backfillMark = queue.BackfillMark
 	scheduleKey  = "schedule:"
 )
 

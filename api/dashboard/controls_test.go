@@ -37,6 +37,7 @@ var controls = map[string]string{
 	"button more":          "",
 	"button search":        "",
 	"button signout":       "",
+	"button stop":          "cancelTask",
 	"button zone":          "",
 	"link #main":           "",
 	"link /beat":           "",

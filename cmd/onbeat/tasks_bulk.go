@@ -19,6 +19,7 @@ type taskFilter struct {
 	Queue    string `placeholder:"Q" help:"With --all: only tasks in this queue."`
 	Type     string `placeholder:"T" help:"With --all: only tasks of this type."`
 	Schedule string `placeholder:"S" predict:"schedule" help:"With --all: only tasks of this schedule."`
+	Backfill bool   `help:"With --all: only tasks of backfills."`
 	Key      string `placeholder:"KEY" help:"With --all: only tasks with this key."`
 	Error    string `placeholder:"TEXT" help:"With --all: only tasks whose last error is this one, but for times, IDs and other long numbers in it. * stands for any text."`
 	Reason   string `placeholder:"TEXT" help:"With --all: why; the events show it."`
@@ -34,6 +35,9 @@ func (f *taskFilter) check(ids []string) error {
 		if !f.All && v.value != "" {
 			return onlyWithAll(v.name)
 		}
+	}
+	if !f.All && f.Backfill {
+		return onlyWithAll("backfill")
 	}
 	if !f.All && f.DryRun {
 		return onlyWithAll("dry-run")
@@ -58,7 +62,7 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	p := a.progress()
 	defer p.clear()
 	spec := admin.BulkSpec{
-		Action: action, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Key: f.Key, Error: f.Error}, Reason: f.Reason,
+		Action: action, Filter: admin.TaskFilter{State: state, Queue: f.Queue, Type: f.Type, Schedule: f.Schedule, Backfill: f.Backfill, Key: f.Key, Error: f.Error}, Reason: f.Reason,
 	}
 	sum := admin.BulkResult{DryRun: f.DryRun}
 	say := func() { p.say("%d tasks", sum.Matched) }

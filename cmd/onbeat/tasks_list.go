@@ -13,6 +13,7 @@ type tasksListCmd struct {
 	Queue    string `placeholder:"Q" help:"Only tasks in this queue. * stands for any text, also in --type and --schedule."`
 	Type     string `placeholder:"T" help:"Only tasks of this type."`
 	Schedule string `placeholder:"NAME" predict:"schedule" help:"Only tasks of this schedule."`
+	Backfill bool   `help:"Only tasks of backfills."`
 	Key      string `placeholder:"KEY" help:"Only tasks with this key, such as those that wait for it."`
 	Error    string `placeholder:"TEXT" help:"Only tasks with this last error; times, IDs and other long numbers may differ. * stands for any text."`
 	Limit    int    `default:"100" placeholder:"N" help:"How many tasks to list at most, up to 1000. Default 100."`
@@ -46,7 +47,7 @@ func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 
 func (c *tasksListCmd) query() (admin.TaskQuery, error) {
 	q := admin.TaskQuery{
-		TaskFilter: admin.TaskFilter{Queue: c.Queue, Type: c.Type, Schedule: c.Schedule, Key: c.Key, Error: c.Error}, Limit: c.Limit, After: c.After,
+		TaskFilter: admin.TaskFilter{Queue: c.Queue, Type: c.Type, Schedule: c.Schedule, Backfill: c.Backfill, Key: c.Key, Error: c.Error}, Limit: c.Limit, After: c.After,
 	}
 	if c.Limit < 1 || c.Limit > 1000 {
 		return q, refuse("limit", fmt.Sprint(c.Limit), "out of range", "1 to 1000; go on with --after")

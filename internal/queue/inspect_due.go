@@ -71,7 +71,7 @@ func (q *Queue) mergeDue(ctx context.Context, p *Page, keys []string, o *ListOpt
 		}
 	}
 	want, batch := o.Limit, o.Limit
-	if o.Schedule != "" || o.Key != "" || o.Part == Retried {
+	if o.Schedule != "" || o.Backfill || o.Key != "" || o.Part == Retried {
 		want = 1000 // few of many tasks will match: read further ahead
 	}
 	if o.Key != "" || o.Part == Retried {

@@ -24,6 +24,8 @@ type ListOptions struct {
 	Queue, Type, Schedule, Key string
 	// Error lists only tasks whose last error has the cause of this one; see [task.Cause]. A * in it stands for any text. Empty: any.
 	Error string
+	// Backfill lists only tasks of backfills.
+	Backfill bool
 	// Limit is the most tasks on a page. Default 100; more than 1000 counts as 1000.
 	Limit int
 	// After is the Next of the previous page.
@@ -36,6 +38,9 @@ type ListOptions struct {
 
 	cause string // of Error
 }
+
+// BackfillMark ends the ID of a task of a backfill.
+const BackfillMark = "+backfill"
 
 // Part is a part of the due tasks.
 type Part byte
@@ -63,6 +68,9 @@ func (o ListOptions) withDefaults() ListOptions {
 // mayBe reports from the ID alone whether a task may belong to the schedule that is asked for. The ID of a slot is
 // name@ms; that of a run by hand begins with name!.
 func (o *ListOptions) mayBe(id string) bool {
+	if o.Backfill && !strings.HasSuffix(id, BackfillMark) {
+		return false
+	}
 	if o.Schedule == "" {
 		return true
 	}
@@ -112,7 +120,7 @@ func (o *ListOptions) match(t *task.Task) bool {
 	if o.later() && (t.Attempts > 0) != (o.Part == Retried) {
 		return false
 	}
-	return o.ofLane(LaneOf(t)) && (o.Schedule == "" || t.Schedule != "" && like(t.Schedule, o.Schedule)) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
+	return (!o.Backfill || t.Schedule != "" && strings.HasSuffix(t.ID, BackfillMark)) && o.ofLane(LaneOf(t)) && (o.Schedule == "" || t.Schedule != "" && like(t.Schedule, o.Schedule)) && (o.Key == "" || o.Key == t.Key) && o.failed(t)
 }
 
 // failed reports whether the last error of a task is the one that is asked for.

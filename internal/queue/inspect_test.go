@@ -209,6 +209,13 @@ func TestList_ofASchedule(t *testing.T) {
 		w.add(slotTask("s2", ms(5)), job("s@77")) // of another, and one that only has such a name
 		equal(t, "due", foundIDs(w.all(task.Due, queue.ListOptions{Schedule: "s", Limit: 2})), want)
 		equal(t, "due of a pattern", foundIDs(w.all(task.Due, queue.ListOptions{Schedule: "s*", Type: "j*b", Queue: "*", Limit: 2})), append(slices.Clone(want), slotTask("s2", ms(5)).ID))
+		late := slotTask("s", ms(7))
+		late.ID += queue.BackfillMark
+		w.add(late, job("x"+queue.BackfillMark)) // the other is of no schedule
+		equal(t, "due of a backfill", foundIDs(w.all(task.Due, queue.ListOptions{Backfill: true, Limit: 2})), []string{late.ID})
+		equal(t, "due of a backfill of another", foundIDs(w.all(task.Due, queue.ListOptions{Backfill: true, Schedule: "s2"})), nil)
+		_, err := w.q.Cancel(t.Context(), late.ID, "a test", true)
+		w.must(err)
 		same(t, "due of a pattern that only tasks of no schedule match", len(w.all(task.Due, queue.ListOptions{Schedule: "", Type: "*x*"})), 0)
 		var settle []queue.Settlement
 		for _, x := range a.claim(5, lanesOf("job")) {

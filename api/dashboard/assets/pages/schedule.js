@@ -1,5 +1,6 @@
 import { named, params } from '../page.js';
 import { all, get, place, query } from '../api.js';
+import { tell } from '../ask.js';
 import { strip } from '../beat/strip.js';
 import { $, calm, el, fill, may, replace } from '../dom.js';
 import * as live from '../live.js';
@@ -10,6 +11,7 @@ import { loadQueue, showQueue } from '../schedules/queue.js';
 import { runsView } from '../schedules/runs.js';
 import * as words from '../schedules/words.js';
 import { one as stop } from '../tasks/act.js';
+import { many } from '../tasks/many.js';
 import { moment, pathOf as taskPath } from '../tasks/words.js';
 import { ago, number } from '../time.js';
 import { View } from '../view.js';
@@ -144,6 +146,11 @@ const queue = new View($('#ahead'), {
   empty: 'Nothing runs or waits, and no slot comes.',
   load: (signal) => loadQueue(name, signal),
   show: (found, box) => showQueue(box, found, present ?? {}, present ? words.zoneOf(present) : '', name),
+});
+$('#stop')?.addEventListener('click', async () => {
+  if (!(await many('cancel', { schedule: name, backfill: true }))) return;
+  tell(['The server cancels what waits of the backfill: ', el('a', { href: '/tasks' + query({ schedule: name }) }, 'how far it is')]);
+  queue.refresh();
 });
 const runs = runsView($('#runs'), name, () => (present ? words.zoneOf(present) : ''));
 const revisions = historyView($('#history'), name, { present: () => present, changed: () => look() });

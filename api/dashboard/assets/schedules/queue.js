@@ -23,6 +23,7 @@ export function showQueue(root, { tasks, more }, { upcoming = [], dead = 0, dead
   const made = new Set(tasks.map((t) => t.slot && Date.parse(t.slot)));
   const coming = upcoming.filter((x) => !made.has(Date.parse(x.slot)) && Date.parse(x.slot) > Date.now() - 1000);
   const rows = [...tasks.map((t) => taskRow(t, zone)), ...coming.map((x) => slotRow(x, zone))];
+  $('#stop')?.toggleAttribute('hidden', !tasks.some((t) => backfilled(t) && t.state !== 'running'));
   keyed($('tbody', root), rows, (r) => r.key, () => clone('next'), showRow);
   const running = tasks.filter((t) => t.state === 'running').length, rest = tasks.length - running;
   const or = more ? ' or more' : '';
@@ -34,11 +35,13 @@ export function showQueue(root, { tasks, more }, { upcoming = [], dead = 0, dead
   return rows.length > 0 || dead > 0;
 }
 
+const backfilled = (t) => t.id.endsWith('+backfill');
+
 // taskRow names a task by its slot, as the rows of the slots that come, or else by its ID.
 function taskRow(t, zone) {
   const error = lastError(t);
   const ms = new Date(t.slot ?? 0).getMilliseconds() > 0;
-  const backfill = t.id.endsWith('+backfill') && 'backfilled';
+  const backfill = backfilled(t) && 'backfilled';
   return {
     key: t.id, kind: badgeOf(t), state: t.state, href: pathOf(t.id), task: t.slot ? stamp(t.slot, { ms }) : line(t.id, 60), slot: '',
     of: [t.slot ? thereOf(t.slot, zone) : 'by hand', backfill].filter(Boolean).join(' · '),

@@ -73,6 +73,7 @@ export function filterWords(filter, noun = 'tasks') {
   const parts = [];
   if (filter.type) parts.push('of type ' + filter.type);
   if (filter.queue) parts.push('in queue ' + filter.queue);
+  if (filter.backfill) parts.push('of a backfill');
   if (filter.schedule) parts.push('of schedule ' + filter.schedule);
   if (filter.key) parts.push('with key ' + filter.key);
   if (filter.error) parts.push('with the error “' + line(filter.error, 80) + '”');
