@@ -7,6 +7,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/producer"
 )
 
 // BeatQuery says of which time to draw the beat.
@@ -64,6 +65,8 @@ type BeatSlot struct {
 	Attempt  int    `json:"attempt,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Release  string `json:"release,omitempty"`
+	// Run is the whole of that run. It is there only if From and To of the query are one moment.
+	Run *Run `json:"run,omitempty"`
 }
 
 // Term is a time in which an instance led.
@@ -94,6 +97,16 @@ func (a *activity) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 	out := Beat{From: judged.From.UTC(), To: judged.To.UTC(), Schedules: make([]BeatLine, len(judged.Lines)), Unknown: judged.Unknown}
 	for i, l := range judged.Lines {
 		out.Schedules[i] = beatLineOf(&l)
+		if o.From.IsZero() || !o.From.Equal(o.To) {
+			continue
+		}
+		for k := range l.Slots {
+			if last := &l.Slots[k].Last; last.Word != "" {
+				run := producer.RunOf(last)
+				whole := runOf(&run)
+				out.Schedules[i].Slots[k].Run = &whole
+			}
+		}
 	}
 	list, err := a.instances.List(ctx)
 	if err != nil {

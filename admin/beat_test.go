@@ -71,6 +71,14 @@ func TestBeat_hasEachSlotAndWhoLed(t *testing.T) {
 		if got := counts[audit.OnTime]; got < 20 || got != reports.Schedules[0].Counts[audit.OnTime] || releases["v1"] < 10 || releases["v2"] < 10 {
 			t.Errorf("%v of %v: %v", counts, releases, reports.Schedules[0].Counts)
 		}
+		first := b.Schedules[0].Slots[slices.IndexFunc(b.Schedules[0].Slots, func(s admin.BeatSlot) bool { return s.Fate == audit.OnTime })]
+		alone, err := a.Activity.Beat(ctx, admin.BeatQuery{From: first.Slot, To: first.Slot, Schedules: []string{"a"}})
+		must(t, err)
+		roundTrip(t, alone)
+		if list := alone.Schedules[0].Slots; len(list) != 1 || first.Run != nil || list[0].Run == nil || list[0].Run.Outcome != "done" || list[0].Run.Took == "" ||
+			list[0].Run.Ended.Before(list[0].Run.Began) || list[0].Run.Began.Before(first.Slot) {
+			t.Errorf("a slot alone: %+v", list)
+		}
 		summed, err := a.Activity.Beat(ctx, admin.BeatQuery{From: began, To: b.To, Schedules: []string{"a"}, Step: 500 * time.Millisecond})
 		must(t, err)
 		roundTrip(t, summed)

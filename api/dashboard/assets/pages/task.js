@@ -28,6 +28,7 @@ async function load(signal) {
     if (!t) return {};
   }
   const fate = t.schedule && t.slot ? await fateOf(t, signal) : undefined;
+  t.now ??= t.state === 'ended' ? await get(place`/schedules/${t.schedule}`, {}, { signal }).catch(() => ({})) : undefined;
   const unhandled = t.state === 'waiting' && !t.held && (await lacksHandler(t.type, signal));
   deeds ??= await deedsOf(t, signal);
   await known([t.instance, fate?.instance, ...(t.failures ?? []).map((f) => f.instance), ...(t.runs ?? []).map((r) => r.instance)], signal);
@@ -135,6 +136,7 @@ function factsOf(t) {
 function payloadOf(t) {
   if (t.encrypted) return el('p', { class: 'muted' }, t.encrypted);
   if (t.payload !== undefined) return el('pre', { tabindex: '0' }, JSON.stringify(t.payload, null, 2));
+  if (t.now?.payload !== undefined) return [el('p', { class: 'muted' }, 'Forgotten with the task. Its schedule says now:'), el('pre', { tabindex: '0' }, JSON.stringify(t.now.payload, null, 2))];
   return t.payload_text ? el('pre', { tabindex: '0' }, t.payload_text) : el('p', { class: 'muted' }, t.state === 'ended' || t.state === 'gone' ? 'Forgotten with the task.' : 'It has none.');
 }
 

@@ -9,6 +9,7 @@ const kinds = { done: 'good', failed: 'bad', dead: 'bad', lost: 'bad', cancelled
 // lifeOf puts the steps together from the record of the task, its runs in the archive, the fate of its slot, if it has one, and the
 // events of what was done to it by hand.
 export function lifeOf(t, fate, deeds = [], now = Date.now()) {
+  if (fate?.run && !t.runs?.length && t.state === 'ended') t = { ...t, runs: [fate.run] };
   const steps = [...birth(t, deeds, now), ...attempts(t), ...slotRun(t, fate), ...byHand(deeds), ...present(t, now)];
   steps.sort((a, b) => a.order - b.order || (a.at ?? Infinity) - (b.at ?? Infinity));
   return withWaits(withoutRepeats(steps));
