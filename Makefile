@@ -169,6 +169,11 @@ bench-quick: ## The same with smaller numbers (5 minutes).
 	$(BENCH_NODE)
 	cd integration/bench && $(GO) run . -quick $(BENCH)
 
+.PHONY: bench-beat
+bench-beat: ## Put the same beats through the same rollouts and faults by onbeat and its peers (25 minutes).
+	$(BENCH_NODE)
+	cd integration/bench/beat && $(GO) run . $(BENCH)
+
 .PHONY: lint
 lint: ## Check style and structure.
 	@lint="$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)"; \

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/onbeat/onbeat/integration/internal/postgres"
 )
 
 // bench is a bench under way.
@@ -51,7 +53,7 @@ func measure(ctx context.Context, s *settings) ([]result, error) {
 func installed(peer string) error {
 	switch peer {
 	case "river":
-		_, err := findPostgres()
+		_, err := postgres.Find()
 		return err
 	case "bullmq":
 		return findBullMQ()

@@ -60,7 +60,7 @@ func openPeer(ctx context.Context, c *child) (peer, error) {
 	case "asynq":
 		return newAsynq(c.Redis), nil
 	case "river":
-		return newRiver(ctx, c.server.(*postgresServer).url)
+		return newRiver(ctx, c.server.(*postgresServer).URL)
 	case "raw":
 		return newRaw(ctx, c.Redis)
 	}
