@@ -25,7 +25,7 @@ func watch(ctx context.Context) <-chan load {
 	go func() {
 		var l load
 		from, busy := time.Now(), busyTime()
-		const each = 5 * time.Millisecond
+		const each = 10 * time.Millisecond
 		for ctx.Err() == nil {
 			asleep := time.Now()
 			precise.Sleep(each)

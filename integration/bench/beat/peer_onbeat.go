@@ -13,13 +13,15 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// startOnbeat sets onbeat up as docs/operations.md does for a rollout of several replicas: lead: sticky. All else is the default.
+// startOnbeat sets onbeat up as docs/operations.md does for several replicas: lead: sticky, consume: release. All else is the default.
 func startOnbeat(ctx context.Context, r *replica, run runner) (func() error, error) {
 	rdb, err := onbeat.Dial("redis://" + r.Store)
 	if err != nil {
 		return nil, err
 	}
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: "beat", Release: "r" + strconv.Itoa(r.Release), Lead: instance.LeadSticky})
+	d, err := onbeat.New(rdb, onbeat.Config{
+		Namespace: "beat", Release: "r" + strconv.Itoa(r.Release), Lead: instance.LeadSticky, Consume: instance.ConsumeRelease,
+	})
 	if err != nil {
 		return nil, err
 	}

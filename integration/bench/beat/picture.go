@@ -39,7 +39,7 @@ text { fill: #e6ebe9; }
 
 // titles are the acts in the words of the picture.
 var titles = map[string]string{
-	updates: "10 rolling updates", kills: "4 × kill -9", freezes: "2 × frozen for 5 s", away: "store away, 5 s", recreates: "4 × stopped, started 2 s later",
+	updates: "10 rolling updates", kills: "4 × kill -9", freezes: "2 × frozen 5 s", away: "away 5 s", recreates: "4 × stopped, started 2 s later",
 }
 
 // picture draws the job of five seconds: a row for each peer, a mark for each beat. Of several runs it takes the one in the middle.

@@ -21,6 +21,7 @@ type result struct {
 	Down    []beats.Span        `json:"down"`
 	Gone    beats.Span          `json:"gone"` // the store was away
 	Jobs    map[string]*verdict `json:"jobs"`
+	Crashes []string            `json:"crashes,omitempty"` // replicas that ended by themselves at their start
 	Machine load                `json:"machine"`
 	Own     []string            `json:"own,omitempty"` // what onbeat's own audit says of the same runs
 	Starved bool                `json:"starved,omitempty"`
@@ -67,7 +68,7 @@ func (c *counts) add(f beats.Fate) {
 
 // result judges all jobs.
 func (s *stage) result() *result {
-	r := &result{Peer: s.peer, Acts: s.acts, Until: s.until, Down: s.down, Gone: s.storeGone, Jobs: map[string]*verdict{}}
+	r := &result{Peer: s.peer, Acts: s.acts, Until: s.until, Down: s.down, Gone: s.storeGone, Crashes: s.crashes, Jobs: map[string]*verdict{}}
 	from := s.acts[1].From
 	jobs, _ := s.jobsOf(0)
 	for _, j := range jobs {

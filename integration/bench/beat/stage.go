@@ -29,6 +29,8 @@ type stage struct {
 	hosts   [2]*trial.Process
 	started []*trial.Process
 	release int
+	seen    int      // arrivals
+	crashes []string // replicas that ended by themselves at their start
 
 	acts               []act
 	until              time.Time
@@ -72,39 +74,57 @@ func (s *stage) begin(name string) { s.acts = append(s.acts, act{name, time.Now(
 // patience is how long a replica may take to start, and to end.
 const patience = 30 * time.Second
 
-// start starts a replica of the present release on a host, and returns when it says that it works.
+// start starts a replica of the present release on a host, and returns when it says that it works. One that ends by itself before that
+// is started again, as its supervisor would.
 func (s *stage) start(ctx context.Context, host int) error {
+	for n := 1; ; n++ {
+		p, err := s.launch(host)
+		if err != nil {
+			return err
+		}
+		err = s.wait(ctx, p.Name+" to be ready", func() (bool, error) {
+			if p.HasExited() {
+				return false, fmt.Errorf("%s %w: %s", p.Name, errCrashed, s.lastWords(p))
+			}
+			return slices.ContainsFunc(s.news(), func(a trial.Arrival) bool { return a.Schedule == ready && a.Instance == p.Name }), nil
+		})
+		if !errors.Is(err, errCrashed) || n == 5 {
+			return err
+		}
+		s.crashes = append(s.crashes, err.Error())
+		s.sleep(ctx, restart)
+	}
+}
+
+var errCrashed = errors.New("ended by itself")
+
+func (s *stage) launch(host int) (*trial.Process, error) {
 	name := fmt.Sprintf("%c%d", 'a'+host, len(s.started))
 	r := replica{Peer: s.peer, Name: name, Release: s.release, Recorder: s.rec.URL(""), Store: s.store.address()}
 	r.Jobs, r.Gone = s.jobsOf(s.release)
 	what, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	of := trial.Program{Env: []string{replicaEnv + "=" + string(what)}}
-	if host == 1 && s.skewed != "" {
+	isAhead := host == 1 && s.skewed != ""
+	if isAhead {
 		of.Path = s.skewed
 	}
 	if s.peer == "bullmq" {
 		of.Path = "node"
-		if host == 1 && s.skewed != "" {
+		if isAhead {
 			of.Args = []string{"--import", "./" + filepath.Join("..", "node", "ahead.mjs")}
 			of.Env = append(of.Env, "ONBEAT_BEAT_AHEAD="+strconv.FormatInt(ahead.Milliseconds(), 10))
 		}
 		of.Args = append(of.Args, filepath.Join("..", "node", "beat.mjs"))
 	}
 	p, err := trial.Start(name, filepath.Join(s.dir, name+".log"), of)
-	if err != nil {
-		return err
+	if err == nil {
+		s.started = append(s.started, p)
+		s.hosts[host] = p
 	}
-	s.started = append(s.started, p)
-	s.hosts[host] = p
-	return s.wait(ctx, name+" to be ready", func() (bool, error) {
-		if p.HasExited() {
-			return false, fmt.Errorf("%s ended: %s", name, s.lastWords(p))
-		}
-		return slices.ContainsFunc(s.rec.Arrivals(), func(a trial.Arrival) bool { return a.Schedule == ready && a.Instance == name }), nil
-	})
+	return p, err
 }
 
 // stop sends a replica SIGTERM, and waits until it has ended. One that does not end is killed, as its supervisor would.
@@ -124,7 +144,7 @@ func (s *stage) stop(ctx context.Context, p *trial.Process) error {
 var errStuck = errors.New("it took too long")
 
 func (s *stage) wait(ctx context.Context, what string, ok func() (bool, error)) error {
-	for from := time.Now(); ; s.sleep(ctx, 5*time.Millisecond) {
+	for from := time.Now(); ; s.sleep(ctx, 10*time.Millisecond) {
 		if yes, err := ok(); yes || err != nil {
 			return err
 		}
@@ -135,6 +155,17 @@ func (s *stage) wait(ctx context.Context, what string, ok func() (bool, error)) 
 			return fmt.Errorf("waited for %s: %w", what, errStuck)
 		}
 	}
+}
+
+// news are the latest arrivals: those that came since the call before, and some before them.
+func (s *stage) news() []trial.Arrival {
+	if n := s.rec.Count(); n == s.seen {
+		return nil
+	}
+	all := s.rec.Arrivals()
+	from := max(0, s.seen-10)
+	s.seen = len(all)
+	return all[from:]
 }
 
 // hostOf finds the host of an instance, or -1 if it is gone.

@@ -188,7 +188,7 @@ type middle struct {
 func (s *stage) middleOfRun(ctx context.Context) middle {
 	from := time.Now()
 	for time.Since(from) < 6*time.Second && ctx.Err() == nil {
-		for _, a := range s.rec.Arrivals() {
+		for _, a := range s.news() {
 			if host := s.hostOf(a.Instance); a.Schedule == long && a.At.After(from) && host >= 0 {
 				return middle{a.At.Add(inTheMiddle + s.some(400*time.Millisecond)), host}
 			}
