@@ -103,8 +103,9 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// What a page asks of Redis, in commands a second: the first that is open, and each further one of the same page.
-const mostFirst, mostFurther = 50, 5
+// What a page asks of Redis, in commands a second: the first that is open, and each further one of the same page. Pages that share
+// nothing ask 18 to 35 each; on a busy machine two answers in the place of one are a few more.
+const mostFirst, mostFurther = 50, 10
 
 // The pages that are open share what they ask.
 func TestWeight_ofManyPages(t *testing.T) {
