@@ -6,12 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/admin"
 )
-
-const patience = 30 * time.Second
 
 const cancelJobs = `{"action":"cancel","filter":{"type":"job"},"about":5}`
 

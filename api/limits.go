@@ -168,7 +168,7 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		later(w, errBusy)
 		return
 	}
-	body, r.Body = nil, http.NoBody
+	r.Body = http.NoBody
 	done() // before the client takes its time
 	b.shrink()
 	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))

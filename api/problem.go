@@ -163,11 +163,11 @@ func fieldsOf(err error) []FieldProblem {
 }
 
 func fieldsBehind(err error, veil func(string) string) (list []FieldProblem) {
-	if own, ok := err.(interface{ Veil(text string) string }); ok { //nolint:errorlint // it looks at each error of the tree
+	if own, ok := err.(interface{ Veil(text string) string }); ok { // it looks at each error of the tree
 		outer := veil
 		veil = func(text string) string { return outer(own.Veil(text)) }
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as above
+	if many, ok := err.(interface{ Unwrap() []error }); ok { // as above
 		for _, one := range many.Unwrap() {
 			list = append(list, fieldsBehind(one, veil)...)
 		}

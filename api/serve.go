@@ -46,6 +46,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	if server.Shutdown(bound) != nil {
 		_ = server.Close()
 	}
-	<-ended
+	<-ended //nolint:errcheck // http.ErrServerClosed
 	return nil
 }

@@ -89,12 +89,13 @@ func TestConsumer_settlesUnderTheLaterClaim(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return ran.count("x") == 1 }, "x runs")
 	key := w.runningOf("x")
 	fence, rest, _ := strings.Cut(w.rdb.HGet(t.Context(), key, "x").Val(), " ")
-	must(t, w.rdb.HSet(t.Context(), key, "x", fence+"9 "+rest).Err())
+	must(t, w.rdb.HSet(t.Context(), w.q.Keys().Tasks, "z", task.Encode(nil, &task.Task{ID: "z", Type: "job"})).Err())
+	must(t, w.rdb.HSet(t.Context(), key, "x", fence+"9 "+rest, "z", "1 1 1").Err())
 	w.reconnect()
-	w.add(job("z"))
 	testredis.Eventually(t, patience, func() bool { return ran.count("z") == 1 }, "what is held has been read")
 	close(let)
-	testredis.Eventually(t, patience, func() bool { return w.rdb.HLen(t.Context(), key).Val() <= 1 }, "nothing is held")
+	w.gone("x", "z")
+	testredis.Eventually(t, patience, func() bool { return !w.rdb.HExists(t.Context(), key, "x").Val() }, "x is no longer held")
 	if got := ran.count("x"); got != 1 {
 		t.Errorf("x ran %d times", got)
 	}

@@ -116,12 +116,6 @@ func TestLimits_overTwoInstances(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return w.rdb.HLen(t.Context(), w.q.Keys().Active).Val() == 0 }, "nothing is counted as running")
 }
 
-// slot is a task as a schedule with an overlap policy makes it.
-func slot(n int, policy task.Overlap) *task.Task {
-	at := time.UnixMilli(int64(n))
-	return &task.Task{ID: task.SlotID("s", at), Type: "job", Schedule: "s", Slot: at, Key: "schedule:s", KeyLimit: 1, Overlap: policy, Keep: -1}
-}
-
 // TestPromise3_tenThousandTasksRunOnce is a stress of two consumers that share the work.
 func TestPromise3_tenThousandTasksRunOnce(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func isNilPointer(v any) bool {
 
 // within makes a [*task.FieldError] of err, whose field lies within the field parent.
 func within(parent string, err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
 		var list []error
 		for _, one := range joined.Unwrap() {
 			list = append(list, within(parent, one))

@@ -117,17 +117,14 @@ func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
 			terms <- term
 			<-stop // deaf to its context
 		})
-		term := wait(t, terms, "term")
 		for i := range 3 {
-			if i > 0 {
-				term = wait(t, terms, "term")
-			}
+			wait(t, terms, "term")
 			r.crash(mini, Config{ID: fmt.Sprint("bad", i), Release: "v2"}, 31*time.Second)
 			stop <- struct{}{}
 			time.Sleep(6 * time.Second)
 		}
 		r.wantLeader("good")
-		term = wait(t, terms, "term")
+		term := wait(t, terms, "term")
 		other, line := r.other(mini)
 		n := other.node(Config{ID: "last", Release: "v2"})
 		lead := leading(n.session())

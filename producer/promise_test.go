@@ -287,7 +287,7 @@ func TestPromise9_olderNeverOverwritesNewer(t *testing.T) {
 	must(t, again.takeStock(ctx))
 	want("v1 leads because v2 was lost: nothing changes", "a by-hand c")
 
-	two = w.lead("two", "v2", declare("a", "c"))
+	w.lead("two", "v2", declare("a", "c"))
 	lost(time.Minute + time.Second)
 	v, err = w.reg.Heartbeat(ctx, "one", one.term.Gen, time.Minute, time.Time{}, "")
 	must(t, err)

@@ -145,8 +145,8 @@ func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
 				}
 			}
 			for id := range there {
-				if strings.HasPrefix(id, "t-") {
-					used[id] = used[id] // it should be
+				if strings.HasPrefix(id, "t-") && !used[id] {
+					used[id] = false // it should be
 				}
 			}
 		}

@@ -38,7 +38,7 @@ func (a *store) fault(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		kind = archive.ErrUnavailable
 	} else {
-		kind, hint = a.engine.kind(err)
+		hint, kind = a.engine.kind(err)
 	}
 	said := a.where.Hide(strings.Join(strings.Fields(err.Error()), " "))
 	if kind != nil {

@@ -128,7 +128,7 @@ func (a *store) remake(ctx context.Context, err error) error {
 		return err
 	}
 	lost := a.where.Postgres == nil && blank(a.where.File)
-	if kind, _ := a.engine.kind(err); !lost && !errors.Is(kind, archive.ErrTables) {
+	if _, kind := a.engine.kind(err); !lost && !errors.Is(kind, archive.ErrTables) {
 		return err
 	}
 	a.log.Error().Err(err).Msg("tables of the archive are gone: making them again")
@@ -143,7 +143,7 @@ func (a *store) remake(ctx context.Context, err error) error {
 	return err
 }
 
-var noTables = fmt.Errorf("%w: there are none yet, an instance that leads makes them", archive.ErrTables)
+var errNoTables = fmt.Errorf("%w: there are none yet, an instance that leads makes them", archive.ErrTables)
 
 // check refuses tables that this release would make or migrate, and changes none.
 func (a *store) check(ctx context.Context) error {
@@ -152,7 +152,7 @@ func (a *store) check(ctx context.Context) error {
 	case err != nil:
 		return err
 	case current < 0:
-		return noTables
+		return errNoTables
 	case current == 0:
 		return fmt.Errorf("%w: some of them are gone, an instance that leads makes them again", archive.ErrTables)
 	case current < known:

@@ -168,7 +168,7 @@ func (p *postgres) trimRuns(ctx context.Context, a *store, edge moment, now time
 			continue // the default one, one that a person made, or one with rows to keep
 		}
 		if err := p.drop(ctx, identifier(schema, table)); err != nil {
-			if kind, _ := p.kind(err); !errors.Is(kind, archive.ErrDenied) {
+			if _, kind := p.kind(err); !errors.Is(kind, archive.ErrDenied) {
 				return err
 			}
 			stays = true

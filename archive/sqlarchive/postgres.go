@@ -141,7 +141,7 @@ func identifier(schema, name string) string {
 	return quoted(schema) + "." + quoted(name)
 }
 
-func (p *postgres) kind(err error) (error, string) {
+func (p *postgres) kind(err error) (string, error) {
 	if code := state(err); code != "" {
 		return kindOfState(code)
 	}
@@ -149,32 +149,32 @@ func (p *postgres) kind(err error) (error, string) {
 	var network net.Error
 	switch {
 	case errors.As(err, &untrusted):
-		return archive.ErrDenied, "the server's certificate is not trusted: see sslmode and sslrootcert"
+		return "the server's certificate is not trusted: see sslmode and sslrootcert", archive.ErrDenied
 	case p.server.Unreachable(err), errors.As(err, &network), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return archive.ErrUnavailable, ""
+		return "", archive.ErrUnavailable
 	}
-	return nil, ""
+	return "", nil
 }
 
 // kindOfState goes by the SQLSTATE of an error.
-func kindOfState(code string) (error, string) {
+func kindOfState(code string) (string, error) {
 	switch {
 	case code == "53100" || code == "53200":
-		return archive.ErrFull, ""
+		return "", archive.ErrFull
 	case strings.HasPrefix(code, "28"):
-		return archive.ErrDenied, "see the user and the password in the archive's URL, and pg_hba.conf"
+		return "see the user and the password in the archive's URL, and pg_hba.conf", archive.ErrDenied
 	case code == "3D000":
-		return archive.ErrDenied, "create the database"
+		return "create the database", archive.ErrDenied
 	case code == "42501":
-		return archive.ErrDenied, "grant the user CREATE on the schema, or have a user with that right open the archive once and grant SELECT, INSERT, UPDATE and DELETE on its tables"
+		return "grant the user CREATE on the schema, or have a user with that right open the archive once and grant SELECT, INSERT, UPDATE and DELETE on its tables", archive.ErrDenied
 	case code == "23514", code == "55P03", code == "25006", code == "25P03":
-		return archive.ErrUnavailable, "" // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
+		return "", archive.ErrUnavailable // a partition was dropped just now; a lock; a server that is a replica; a pause of this process
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57"):
-		return archive.ErrUnavailable, "" // the connection, a deadlock, too many connections, a shutdown or a timeout
+		return "", archive.ErrUnavailable // the connection, a deadlock, too many connections, a shutdown or a timeout
 	case code == "42P01":
-		return archive.ErrTables, ""
+		return "", archive.ErrTables
 	case code == "42703" || code == "23502":
-		return nil, "the tables are not those of this release: see onbeat_archive_versions"
+		return "the tables are not those of this release: see onbeat_archive_versions", nil
 	}
-	return nil, ""
+	return "", nil
 }

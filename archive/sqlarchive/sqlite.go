@@ -142,24 +142,24 @@ const (
 	liteNotADB   = 26
 )
 
-func (sqlite) kind(err error) (error, string) {
+func (sqlite) kind(err error) (string, error) {
 	var said interface{ Code() int }
 	if !errors.As(err, &said) {
-		return nil, ""
+		return "", nil
 	}
 	switch said.Code() & 0xff {
 	case liteError:
 		if strings.Contains(err.Error(), "no such table: onbeat_") {
-			return archive.ErrTables, ""
+			return "", archive.ErrTables
 		}
 	case liteBusy, liteLocked, liteStopped, liteIO, liteNoMemory:
-		return archive.ErrUnavailable, ""
+		return "", archive.ErrUnavailable
 	case liteFull:
-		return archive.ErrFull, ""
+		return "", archive.ErrFull
 	case liteReadOnly, liteCantOpen, litePerm, liteAuth:
-		return archive.ErrDenied, "see the rights of the file and of its folder"
+		return "see the rights of the file and of its folder", archive.ErrDenied
 	case liteCorrupt, liteNotADB:
-		return nil, "the file is damaged: move it away, and a new archive begins"
+		return "the file is damaged: move it away, and a new archive begins", nil
 	}
-	return nil, ""
+	return "", nil
 }

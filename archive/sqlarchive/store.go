@@ -44,8 +44,8 @@ type engine interface {
 	trimRuns(ctx context.Context, a *store, edge moment, now time.Time) error
 	// migrations says how the tables are migrated.
 	migrations() migrating
-	// kind returns which of the errors of package archive an error is, or nil, and what a person might do.
-	kind(err error) (kind error, hint string)
+	// kind returns what a person might do, and which of the errors of package archive an error is, or nil.
+	kind(err error) (hint string, kind error)
 }
 
 func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) (*store, error) {
@@ -54,7 +54,7 @@ func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) 
 		return nil, err
 	}
 	if c.AsIs && where.Postgres == nil && blank(where.File) {
-		return nil, fmt.Errorf("open the archive: %w", noTables)
+		return nil, fmt.Errorf("open the archive: %w", errNoTables)
 	}
 	a := &store{namespace: name(namespace), keep: cmp.Or(c.Keep, defaultKeep), log: log, where: where, asIs: c.AsIs}
 	open := a.openSQLite

@@ -130,6 +130,7 @@ func partitions(t *testing.T, url string) (names []string) {
 		must(t, rows.Scan(&name))
 		names = append(names, name)
 	}
+	must(t, rows.Err())
 	return names
 }
 

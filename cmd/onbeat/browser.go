@@ -18,7 +18,7 @@ func (a *app) browse(url string) error {
 	if own := a.env("BROWSER"); own != "" {
 		name, args = own, nil
 	}
-	cmd := exec.Command(name, append(args, url)...) //nolint:gosec,noctx // it is the user's own, and may outlive this process
+	cmd := exec.Command(name, append(args, url)...) // it is the user's own, and may outlive this process
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open a browser: %w", err)
 	}

@@ -50,13 +50,13 @@ type schedulesBackfillCmd struct {
 
 // Run runs the slots in a range of time again.
 func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
-	now := time.Now()
-	from, err := parseMoment("from", c.From, now)
-	if err != nil {
-		return err
+	moments := func(now time.Time) (from, to time.Time, err error) {
+		if from, err = parseMoment("from", c.From, now); err == nil {
+			to, err = parseMoment("to", c.To, now)
+		}
+		return from, to, err
 	}
-	to, err := parseMoment("to", c.To, now)
-	if err != nil {
+	if _, _, err := moments(time.Now()); err != nil { // before it connects
 		return err
 	}
 	cl, err := a.connect(ctx)
@@ -69,10 +69,8 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if from, err = parseMoment("from", c.From, there); err != nil {
-		return err
-	}
-	if to, err = parseMoment("to", c.To, there); err != nil {
+	from, to, err := moments(there)
+	if err != nil {
 		return err
 	}
 	if to.IsZero() {

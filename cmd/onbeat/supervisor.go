@@ -84,7 +84,7 @@ func (s *supervisor) run(stopping, done context.Context) {
 }
 
 func (s *supervisor) tell(text string) {
-	conn, err := net.Dial("unixgram", s.socket) // a name that begins with @ is in no folder
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.socket, Net: "unixgram"}) // a name that begins with @ is in no folder
 	if err == nil {
 		_, err = conn.Write([]byte(text))
 		_ = conn.Close()

@@ -214,7 +214,7 @@ func refuse(name, value, reason, hint string) error {
 
 // within is an error whose fields lie within another one.
 func within(parent string, err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
 		var list []error
 		for _, one := range joined.Unwrap() {
 			list = append(list, within(parent, one))

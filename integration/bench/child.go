@@ -181,7 +181,7 @@ func (s *stretch) end(ctx context.Context) (x cost) {
 	x.Allocs, x.Calls = float64(mem.Mallocs-s.mem.Mallocs), float64(s.calls()-s.counted)
 	if s.profile != nil {
 		pprof.StopCPUProfile()
-		s.profile.Close()
+		s.c.err = errors.Join(s.c.err, s.profile.Close())
 	}
 	if s.machine != nil {
 		s.c.err = errors.Join(s.c.err, s.machine.stop(s.c.metrics))

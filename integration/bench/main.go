@@ -34,12 +34,13 @@ func scenarioOf(name string) *scenario {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	run := compare
 	if os.Getenv(jobEnv) != "" {
 		run = beMeasured
 	}
-	if err := run(ctx); err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := run(ctx)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -159,6 +159,7 @@ func (w *world) empty(url string) {
 			w.must(rows.Scan(&name))
 			drop = append(drop, "drop table "+name)
 		}
+		w.must(rows.Err())
 		w.must(rows.Close())
 	}
 	for _, statement := range drop {

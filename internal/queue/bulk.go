@@ -147,19 +147,6 @@ func (q *Queue) StopBulk(ctx context.Context, id string) (Bulk, error) {
 	return b, err
 }
 
-// stopBulkOf stops the bulk action that a task works on, if that is what the task does.
-func (q *Queue) stopBulkOf(ctx context.Context, taskID string) error {
-	id, turn, ok := parseBulkTask(taskID)
-	if !ok {
-		return nil
-	}
-	_, err := q.askBulk(ctx, "stop", Bulk{ID: id}, turn, &task.Task{})
-	if errors.Is(err, task.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
 func (q *Queue) askBulk(ctx context.Context, ask string, b Bulk, turn string, t *task.Task) (Bulk, error) {
 	k := &q.keys
 	lane := LaneOf(t)

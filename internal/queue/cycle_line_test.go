@@ -69,7 +69,7 @@ func TestCycle_aKeyIsFilledAtOnce(t *testing.T) {
 		r = a.cycle(20, lanesOf("job"), allFinished(r.Claimed)...)
 		equal(t, "claimed", ids(r.Claimed), []string{"job5", "job6", "job7", "job8", "job9"})
 		// A worker is free, and none for those that are let go: they lose nothing.
-		r = a.cycle(0, lanesOf("job"), allFinished(r.Claimed)...)
+		a.cycle(0, lanesOf("job"), allFinished(r.Claimed)...)
 		equal(t, "claimed", ids(a.cycle(20, lanesOf("job")).Claimed), []string{"job10", "job11"})
 	})
 }

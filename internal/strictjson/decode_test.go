@@ -29,7 +29,7 @@ func TestDecode_namesEachFieldThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		`{"name":"x","payload":{"a":null,"A":1}}`: "",
-		`{"nmae":"x","level":3}`:                  `nmae: unknown field (did you mean name?); level: must be text (low, normal or high), but is a number`,
+		`{"nam":"x","level":3}`:                   `nam: unknown field (did you mean name?); level: must be text (low, normal or high), but is a number`,
 		`{"n":1.5}`:                               `n: must be a whole number, but is 1.5`,
 		`{"at":"soon"}`:                           `at "soon": not a time (RFC 3339, such as 2030-01-31T09:00:00Z)`,
 		`{"inner":{"gap":1,"gop":2}}`:             `inner.gap: must be text, but is a number; inner.gop: unknown field (did you mean gap?)`,

@@ -62,7 +62,7 @@ func (f *File) add(list Problems, path string, err error) Problems {
 	if err == nil {
 		return list
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
 		for _, one := range joined.Unwrap() {
 			list = f.add(list, path, one)
 		}

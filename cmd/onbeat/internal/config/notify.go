@@ -119,7 +119,7 @@ func (f *File) checkNotify() error {
 
 // at gives a refusal, or each of several, its place.
 func (w *webhook) at(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
 		var list []error
 		for _, one := range joined.Unwrap() {
 			list = append(list, w.at(one))
@@ -184,7 +184,7 @@ func unjoined(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one that is wrapped is one error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
 		return joined.Unwrap()
 	}
 	return []error{err}
