@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what a page should come to show. Machines that run tests are slow, and run several.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // tab is a page of a browser of the test's own. What the page logs as an error fails the test.
 type tab struct {
