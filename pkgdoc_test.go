@@ -16,7 +16,7 @@ import (
 // libraryPackages are those that other programs import, each of which shows how.
 var libraryPackages = []string{
 	"task", "schedule", "instance", "producer", "consumer", "handlers", "handlers/notify", "lock", "api", "api/dashboard", "client", "telemetry", "archive",
-	"archive/sqlarchive", "outbox", "postgres",
+	"archive/sqlarchive", "outbox", "postgres", "onbeattest",
 }
 
 func TestPackages_haveADocComment(t *testing.T) {
