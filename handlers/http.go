@@ -125,12 +125,15 @@ func (e *StatusError) Error() string {
 //	  "headers": {"Authorization": "Bearer …"}, none of Onbeat-* and traceparent
 //	  "body":    "text" or any JSON value,      the latter as application/json unless the headers say otherwise
 //	  "timeout": "5s",                          until the answer, redirects included; default 30s
-//	  "expect":  [200, 204]                     default any 2xx
+//	  "expect":  [200, 204],                    default any 2xx
+//	  "key":     "${SHOP_KEY}"                  signs the request; a reference alone
 //	}
 //
 // In the values of headers (not of Host) and in the body, ${NAME} is the value that an environment variable of this process has
 // when the task runs, if PassEnv names it: the payload, and so Redis, has the reference alone. Within JSON the value is escaped.
 // $${NAME} is the text ${NAME}. A variable that is not allowed, or is not set or empty, fails the run with [ErrEnv].
+//
+// With a key, the request is signed as Standard Webhooks says: [github.com/onbeat/onbeat/handlers/notify.Verify] checks it. Its Webhook-Id is the ID of the task.
 //
 // The request has the headers Onbeat-Task-Id, Onbeat-Schedule (of scheduled tasks), Onbeat-Slot (RFC 3339 in UTC with nine
 // digits after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a

@@ -13,6 +13,7 @@ import (
 
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/sign"
 )
 
 // ErrEnv is returned by the http handler when a payload refers to an environment variable that this instance does not pass
@@ -62,7 +63,7 @@ func resolve(text string, value func(name string) string) string {
 	})
 }
 
-// readEnv notes to which variables the headers and the body refer.
+// readEnv notes to which variables the headers, the body and the key refer.
 func (c *httpCall) readEnv(*httpPayload) error {
 	note := func(text string) {
 		names, found := refers(text)
@@ -72,6 +73,9 @@ func (c *httpCall) readEnv(*httpPayload) error {
 		note(values[0])
 	}
 	note(c.body)
+	if c.keyEnv != "" {
+		c.env, c.template = append(c.env, c.keyEnv), true
+	}
 	slices.Sort(c.env)
 	c.env = slices.Compact(c.env)
 	return nil
@@ -93,6 +97,12 @@ func (c *httpCall) resolved(allowed []string) (*httpCall, error) {
 		}
 	}
 	r := *c
+	if c.keyEnv != "" {
+		var err error
+		if r.key, err = sign.Key(values[c.keyEnv]); err != nil || len(r.key) < sign.LeastKey {
+			return nil, c.noEnv(c.keyEnv, "is not a key: text of 16 bytes or more, or whsec_ and the base64 of so many")
+		}
+	}
 	r.header = make(http.Header, len(c.header))
 	for key, list := range c.header {
 		names, _ := refers(list[0])

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/onbeat/onbeat/internal/sign"
 	"github.com/onbeat/onbeat/internal/tracing"
 	"github.com/onbeat/onbeat/task"
 )
@@ -31,7 +33,7 @@ const (
 	headerIdempotency = "Idempotency-Key"
 )
 
-const ownHeaders = 11
+const ownHeaders = 14
 
 // headerFor returns the header of one run: the headers of the payload, then ours.
 func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
@@ -57,6 +59,12 @@ func (c *httpCall) headerFor(ctx context.Context, t *task.Task) http.Header {
 	set(headerInstance, headerText(t.Instance))
 	set(headerRelease, headerText(t.Release))
 	set(headerFence, strconv.FormatInt(t.Fence, 10))
+	if len(c.key) > 0 {
+		id, now := headerText(t.ID), strconv.FormatInt(time.Now().Unix(), 10)
+		set(sign.HeaderID, id)
+		set(sign.HeaderTimestamp, now)
+		set(sign.HeaderSignature, sign.Of(c.key, id, now, c.body))
+	}
 	sc := traceOf(ctx, t)
 	set(headerTraceparent, tracing.Traceparent(sc))
 	if c.header[headerTracestate] == nil {

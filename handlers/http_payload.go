@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/sign"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -26,6 +27,7 @@ type httpPayload struct {
 	Body    json.RawMessage `json:"body"`
 	Timeout *string         `json:"timeout"`
 	Expect  []int           `json:"expect"`
+	Key     *string         `json:"key"`
 }
 
 // mostHeaders is how many headers a payload may have. The smallest takes twenty times its bytes in memory.
@@ -73,6 +75,8 @@ type httpCall struct {
 	target  string // for error messages: method, scheme, host and path; no secrets
 	kept    http.Client
 	fresh   http.Client // see freshFor
+	keyEnv  string      // the variable with the key that signs, or ""
+	key     []byte      // its value, once it is resolved
 
 	template bool        // the header or the body has references, maybe escaped ones
 	env      []string    // the variables to which they refer
@@ -94,7 +98,7 @@ func parseHTTP(payload []byte) (*httpCall, error) {
 	}
 	c := &httpCall{method: http.MethodPost, expect: p.Expect}
 	for _, step := range []func(*httpPayload) error{
-		c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readEnv, c.readTimeout, c.readExpect,
+		c.readURL, c.readMethod, c.readHeaders, c.readBody, c.readKey, c.readEnv, c.readTimeout, c.readExpect,
 	} {
 		if err := step(&p); err != nil {
 			return nil, err
@@ -242,6 +246,24 @@ func (c *httpCall) readBody(p *httpPayload) error {
 	if c.header["Content-Type"] == nil {
 		c.header["Content-Type"] = []string{"application/json"}
 	}
+	return nil
+}
+
+// readKey takes only a reference, so that no key comes into Redis.
+func (c *httpCall) readKey(p *httpPayload) error {
+	if p.Key == nil || *p.Key == "" {
+		return nil
+	}
+	match := reference.FindStringSubmatch(*p.Key)
+	if match == nil || match[0] != *p.Key || strings.HasPrefix(match[0], "$$") {
+		return &task.FieldError{Field: "payload.key", Reason: "not a reference to a variable", Hint: "such as ${SHOP_KEY}, and SHOP_KEY in http.pass_env"}
+	}
+	for _, name := range []string{sign.HeaderID, sign.HeaderTimestamp, sign.HeaderSignature} {
+		if c.header[name] != nil {
+			return &task.FieldError{Field: "payload.headers", Value: name, Reason: "is set by the signature", Hint: "leave it or the key out"}
+		}
+	}
+	c.keyEnv = match[1]
 	return nil
 }
 

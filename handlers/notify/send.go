@@ -13,6 +13,7 @@ import (
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/sign"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -67,9 +68,9 @@ func (s *sender) request(id, body string, now time.Time) []byte {
 	if s.Kind == Template {
 		contentType = s.ContentType
 	}
-	headers := map[string]string{"Content-Type": contentType, headerID: id, headerTimestamp: strconv.FormatInt(now.Unix(), 10)}
+	headers := map[string]string{"Content-Type": contentType, sign.HeaderID: id, sign.HeaderTimestamp: strconv.FormatInt(now.Unix(), 10)}
 	if len(s.Key) > 0 {
-		headers[headerSignature] = signature(s.Key, id, headers[headerTimestamp], body)
+		headers[sign.HeaderSignature] = sign.Of(s.Key, id, headers[sign.HeaderTimestamp], body)
 	}
 	b, _ := json.Marshal(map[string]any{"url": s.URL, "headers": headers, "body": literal(body)}) // texts always encode
 	return b

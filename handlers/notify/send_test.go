@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/sign"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -121,7 +122,7 @@ func TestSend_failsAndShowsNoSecret(t *testing.T) {
 func TestSend_leavesNoOutput(t *testing.T) {
 	t.Parallel()
 	s := receiver(t, false, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte("took it at http://" + r.Host + r.URL.String() + " signed " + r.Header.Get(headerSignature)))
+		_, _ = w.Write([]byte("took it at http://" + r.Host + r.URL.String() + " signed " + r.Header.Get(sign.HeaderSignature)))
 	})
 	sender, err := newSender(Target{Name: "ops", URL: s.URL + "/services/sesame?token=hush-hush", Key: sesame})
 	must(t, err)

@@ -2,22 +2,14 @@ package notify
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-)
 
-// The headers of each request, as Standard Webhooks has them.
-const (
-	headerID        = "Webhook-Id"
-	headerTimestamp = "Webhook-Timestamp"
-	headerSignature = "Webhook-Signature"
-	signatureV1     = "v1,"
+	"github.com/onbeat/onbeat/internal/sign"
 )
 
 // ReplayWindow is how old, or how far ahead, the timestamp of a request may be for [Verify].
@@ -26,18 +18,11 @@ const ReplayWindow = 5 * time.Minute
 // ErrSignature is returned by [Verify] for a request that was not signed with the key, or not lately.
 var ErrSignature = errors.New("the signature is not valid")
 
-// signature signs a request: the ID of its message, the seconds since 1970, and the body.
-func signature(key []byte, id, timestamp, body string) string {
-	mac := hmac.New(sha256.New, key)
-	_, _ = mac.Write([]byte(id + "." + timestamp + "." + body))
-	return signatureV1 + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-}
-
 // Verify is for receivers: it returns an error that matches [ErrSignature] unless the request was signed with the key, within
 // [ReplayWindow] of now. A message that is sent again has the same Webhook-Id and another timestamp: a receiver that keeps the
 // IDs of the last ten minutes refuses every replay.
 func Verify(key []byte, h http.Header, body []byte, now time.Time) error {
-	id, timestamp := h.Get(headerID), h.Get(headerTimestamp)
+	id, timestamp := h.Get(sign.HeaderID), h.Get(sign.HeaderTimestamp)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || id == "" || len(key) == 0 {
 		return fmt.Errorf("%w: no ID, no timestamp or no key", ErrSignature)
@@ -45,8 +30,8 @@ func Verify(key []byte, h http.Header, body []byte, now time.Time) error {
 	if age := now.Sub(time.Unix(seconds, 0)); age > ReplayWindow || age < -ReplayWindow {
 		return fmt.Errorf("%w: its timestamp is %s off", ErrSignature, age.Round(time.Second))
 	}
-	want := signature(key, id, timestamp, string(body))
-	for one := range strings.FieldsSeq(h.Get(headerSignature)) {
+	want := sign.Of(key, id, timestamp, string(body))
+	for one := range strings.FieldsSeq(h.Get(sign.HeaderSignature)) {
 		if hmac.Equal([]byte(one), []byte(want)) {
 			return nil
 		}
@@ -56,14 +41,9 @@ func Verify(key []byte, h http.Header, body []byte, now time.Time) error {
 
 // Key reads a key as a person writes it: whsec_ and base64, as Standard Webhooks has it, or else the bytes of the text itself.
 func Key(text string) ([]byte, error) {
-	text = strings.TrimSpace(text)
-	coded, ok := strings.CutPrefix(text, "whsec_")
-	if !ok {
-		return []byte(text), nil
-	}
-	key, err := base64.StdEncoding.DecodeString(coded)
+	key, err := sign.Key(text)
 	if err != nil {
-		return nil, refuse("key", "", "not base64 behind whsec_", "make one with: echo whsec_$(openssl rand -base64 32)")
+		return nil, refuse("key", "", err.Error(), "make one with: echo whsec_$(openssl rand -base64 32)")
 	}
 	return key, nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/sign"
 )
 
 // The example of Standard Webhooks.
@@ -13,11 +15,11 @@ func TestSignature_isThatOfStandardWebhooks(t *testing.T) {
 	key, err := Key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	must(t, err)
 	const body = `{"test": 2432232314}`
-	got := signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
+	got := sign.Of(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
 	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
 		t.Fatalf("%s, want %s", got, want)
 	}
-	h := http.Header{headerID: {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, headerTimestamp: {"1614265330"}, headerSignature: {"v1,bm90IGl0 " + got}}
+	h := http.Header{sign.HeaderID: {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, sign.HeaderTimestamp: {"1614265330"}, sign.HeaderSignature: {"v1,bm90IGl0 " + got}}
 	at := time.Unix(1614265330, 0)
 	must(t, Verify(key, h, []byte(body), at.Add(ReplayWindow)))
 	for name, err := range map[string]error{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/sign"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
@@ -88,7 +89,6 @@ func Funcs() map[string]any {
 
 // The bounds of a target.
 const (
-	leastKey    = 16
 	leastWindow = time.Second
 	mostWindow  = 24 * time.Hour
 	mostTimeout = time.Minute
@@ -151,8 +151,8 @@ func (t *Target) Validate() error {
 // CheckSettings is Validate without the name and the URL.
 func (t *Target) CheckSettings() error {
 	list := []error{t.checkKind(), t.checkTopics(), t.checkTemplate()}
-	if n := len(t.Key); n > 0 && n < leastKey {
-		list = append(list, refuse("key", "", fmt.Sprintf("fewer than %d bytes", leastKey), "make one with: openssl rand -hex 32"))
+	if n := len(t.Key); n > 0 && n < sign.LeastKey {
+		list = append(list, refuse("key", "", fmt.Sprintf("fewer than %d bytes", sign.LeastKey), "make one with: openssl rand -hex 32"))
 	}
 	for i, p := range t.Schedules {
 		if _, err := path.Match(flat.Replace(p), ""); err != nil || p == "" {
