@@ -104,12 +104,13 @@ test-processes:
 test-outside:
 	@code=0; set -x; \
 		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
+		(cd examples && $(TESTENV) $(GOTEST) $(RACE) -p 1 ./...) || code=1; \
 		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser ./install ./bundle) || code=1; \
 		exit $$code
 
 .PHONY: test-fast
 test-fast: ## Run the short tests, without containers or the race detector; cached.
-	@code=0; for dir in . integration; do \
+	@code=0; for dir in . examples integration; do \
 		(cd $$dir && set -x && ONBEAT_TEST_ON=$${ONBEAT_TEST_ON:-child} $(GO) test -short -p $(PARALLEL) ./...) || code=1; \
 	done; exit $$code
 
@@ -180,7 +181,7 @@ lint: ## Check style and structure.
 	if command -v golangci-lint >/dev/null 2>&1 && golangci-lint version 2>/dev/null | grep -q 'version v\{0,1\}2\.'; then \
 		lint=golangci-lint; \
 	fi; \
-	code=0; for dir in . integration; do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
+	code=0; for dir in . examples integration; do (cd $$dir && set -x && $$lint run ./...) || code=1; done; exit $$code
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities.

@@ -1,4 +1,4 @@
-package billing
+package main
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/onbeat/onbeat/admin"
 )
 
-// RetryDead retries the first page of dead tasks, and pauses a schedule.
-func RetryDead(ctx context.Context, d *onbeat.Dispatcher) error {
+// retryDead retries the first page of dead tasks, and pauses a schedule.
+func retryDead(ctx context.Context, d *onbeat.Dispatcher) error {
 	a, ctx := d.Admin(), admin.By(ctx, "ann@host") // events show the name
 	page, err := a.Tasks.List(ctx, admin.TaskQuery{TaskFilter: admin.TaskFilter{State: admin.TaskDead, Type: "invoice.send"}})
 	for _, dead := range page.Items {

@@ -1,7 +1,8 @@
-// Command quickstart runs one handler on one schedule.
+// Command first-job runs one handler on one schedule.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,12 +22,16 @@ type Page struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	fmt.Println(run(ctx)) // nil after a clean stop
+	err := run(ctx)
 	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 func run(ctx context.Context) error {
-	rdb, err := onbeat.Dial("redis://127.0.0.1:6379/0")
+	rdb, err := onbeat.Dial(cmp.Or(os.Getenv("REDIS_URL"), "redis://127.0.0.1:6379/0"))
 	if err != nil {
 		return err
 	}
@@ -40,5 +45,5 @@ func run(ctx context.Context) error {
 		return nil
 	}))
 	d.Schedule("warm-home", schedule.Every(time.Second), "warm", Page{URL: "https://shop.example/"})
-	return d.Run(ctx) // also returns the errors of Handle and Schedule
+	return d.Run(ctx) // until ctx ends; it also returns the errors of Handle and Schedule
 }
