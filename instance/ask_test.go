@@ -303,7 +303,7 @@ func TestManager_drainsAfterItWasFrozen(t *testing.T) {
 		b := r.node(Config{ID: "b"})
 		b.session()
 		synctest.Wait() // else a heartbeat that is under way hears of the request, and a leaves before it is frozen
-		line.hold()
+		line.hold(t)
 		r.askDrain(member{id: "a"})
 		time.Sleep(2 * DefaultLease)
 		if list, err := r.reg.List(t.Context()); err != nil || len(list) != 1 {

@@ -55,10 +55,12 @@ func (l *line) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (l *line) hold() {
+// hold ends with the test at the latest, before the cleanups of what began earlier: they may wait for a call that is held.
+func (l *line) hold(t testing.TB) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = make(chan struct{})
+	t.Cleanup(l.release)
 }
 
 func (l *line) release() {

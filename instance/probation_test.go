@@ -16,7 +16,7 @@ func (r *rig) crash(mini *testredis.Miniredis, c Config, after time.Duration) {
 	other, line := r.other(mini)
 	n := other.node(c)
 	time.Sleep(after)
-	line.hold()
+	line.hold(r.T)
 	n.stop()
 }
 
@@ -129,7 +129,7 @@ func TestProbation_endsWhenNobodyElseIsThere(t *testing.T) {
 				if leave != nil {
 					leave(good)
 				} else {
-					line.hold()
+					line.hold(t)
 					most += good.m.Lease()
 				}
 				wait(t, lead.began, "term of the one on probation")

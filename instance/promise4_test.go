@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 // The same if every reply is slow, by less than a heartbeat waits: trust counts from the request.
 func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]time.Duration{"fast replies": 0, "slow replies": 380 * time.Millisecond} {
+	for name, late := range map[string]time.Duration{"fast replies": 0, "slow replies": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shared := testredis.Real(t)
 			r := newRig(t, shared)
 			rdb, line := slowClient(t)
 			theirs := rigOf(t, rdb, r.p.Namespace)
-			n := theirs.node(Config{ID: "a", Lease: 2 * time.Second})
+			n := theirs.node(Config{ID: "a", Lease: 5 * time.Second})
 			s := n.session()
 			a := member{"a", s.Gen}
 			testredis.Eventually(t, testTimeout, func() bool { id, _, _ := r.lead(); return id == "a" }, "a leads")
@@ -34,7 +35,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 			before := line.count()
 			testredis.Eventually(t, testTimeout, func() bool { return line.count() > before+4 }, "heartbeats")
 			heldUp := testredis.Witness(t, shared)
-			line.hold()
+			line.hold(t)
 			wantCause(t, cause(t, s.Context()), ErrLeaseLost)
 			left := r.left(a)
 			t.Logf("%v of the lease are left", left)
@@ -49,7 +50,7 @@ func TestPromise4_theContextEndsBeforeTheLease(t *testing.T) {
 			b := r.up("b", "")
 			r.open(b)
 			gens := r.beat(b).Orphans
-			if len(gens) != 1 || gens[0] != a.gen {
+			if !slices.Contains(gens, a.gen) { // a busy machine may have lost a later lease too
 				t.Fatalf("orphans %v, want %d", gens, a.gen)
 			}
 			heir, err := New(r.q.Client(), r.p.Namespace, Config{ID: "b"})
@@ -98,7 +99,7 @@ func TestPromise4_slowRenewalsDoNotExtendTrust(t *testing.T) {
 		if s.Context().Err() != nil {
 			t.Fatal("slow renewals were not enough:", context.Cause(s.Context()))
 		}
-		line.hold()
+		line.hold(t)
 		wantCause(t, cause(t, s.Context()), ErrLeaseLost)
 		if got, want := time.Since(line.lastAsked()), n.m.Lease()-n.m.cfg.margin(); got != want {
 			t.Fatalf("trusted for %v after the last request, want %v", got, want)

@@ -110,7 +110,7 @@ func TestTrust_endsByTheWallClockWhenRedisDoesNotAnswer(t *testing.T) {
 		if s.Context().Err() != nil {
 			t.Fatal("the clock was set, and the lease is lost")
 		}
-		line.hold()
+		line.hold(t)
 		began := time.Now()
 		wantCause(t, cause(t, s.Context()), ErrLeaseLost)
 		if took := time.Since(began); took > 2*time.Second+100*time.Millisecond {

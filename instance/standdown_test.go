@@ -135,7 +135,7 @@ func TestStandDown_handsOverToOneOnProbation(t *testing.T) {
 		}
 		r.wantLeader("last")
 		wait(t, lead.began, "term of the one on probation")
-		line.hold()
+		line.hold(t)
 		n.stop()
 		time.Sleep(10 * time.Minute) // its rest is over, and its scheduler has not returned
 		if id, _, _ := r.lead(); id == "good" {

@@ -113,6 +113,7 @@ func TestMetrics_leaderChangesAreCountedByThoseWhoStay(t *testing.T) {
 	b := with("v1", true)
 	stop := b.start()
 	b.eventually("onbeat_leader", 1)
+	a.eventually("onbeat_epoch", b.scrape()["onbeat_epoch"])
 	c := with("v2", true)
 	c.start()
 	c.eventually("onbeat_leader", 1)
