@@ -120,8 +120,8 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	if err := errors.Join(p.Validate(), caps.Validate()); err != nil {
 		return nil, err
 	}
-	if c, ok := rdb.(*client); ok {
-		rdb = c.q.rdb
+	if q := behind(rdb); q != nil {
+		rdb = q.rdb
 	}
 	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
@@ -129,21 +129,26 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 // Of returns the queue of a namespace on a client: the one whose [Queue.Client] that is, or else a new one with the default caps.
 func Of(rdb redis.UniversalClient, namespace string) (*Queue, error) {
 	p := Partition{Namespace: namespace}
-	if c, ok := rdb.(*client); ok && c.q.part == p {
-		return c.q, nil
+	if q := behind(rdb); q != nil && q.part == p {
+		return q, nil
 	}
 	return New(rdb, p, Caps{})
 }
 
-// client is a client of Redis that knows its queue. Packages above take a client and a namespace. So a program can use each of them
-// alone, and a dispatcher still gives all of them one queue, with its caps and its keys.
-type client struct {
-	redis.UniversalClient
-	q *Queue
+// Client returns a client of Redis that knows its queue: [Of] returns the queue again. Packages above take a client and a namespace. So a
+// program can use each of them alone, and a dispatcher still gives all of them one queue, with its caps and its keys.
+func (q *Queue) Client() redis.UniversalClient {
+	return &store.Layer{UniversalClient: q.rdb, Over: q}
 }
 
-// Client returns the client of Redis from which [Of] returns this queue again.
-func (q *Queue) Client() redis.UniversalClient { return &client{q.rdb, q} }
+// behind returns the queue whose [Queue.Client] a client is, or nil.
+func behind(rdb redis.UniversalClient) *Queue {
+	if l, ok := rdb.(*store.Layer); ok {
+		q, _ := l.Over.(*Queue)
+		return q
+	}
+	return nil
+}
 
 // Namespace returns the namespace that the partition is a part of.
 func (q *Queue) Namespace() string { return q.part.Namespace }

@@ -96,11 +96,11 @@ func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
 	if d.Timeout == 0 {
 		d.Timeout = durableTimeout
 	}
-	return &durable{UniversalClient: rdb, want: d}
+	return &Layer{rdb, &durable{rdb: rdb, want: d}}
 }
 
 type durable struct {
-	redis.UniversalClient
+	rdb     redis.UniversalClient
 	want    Durability
 	suspect suspicion
 	short   atomic.Bool  // too few replicas answered the last time
@@ -110,21 +110,21 @@ type durable struct {
 // Plain returns the client that a client of [Durable] or [Observed] wraps, or the client itself. It is for commands that are
 // not scripts.
 func Plain(rdb redis.UniversalClient) redis.UniversalClient {
-	switch c := rdb.(type) {
-	case *durable:
-		return Plain(c.UniversalClient)
-	case *observed:
-		return Plain(c.UniversalClient)
+	if d, ok := over[*durable](rdb); ok {
+		return Plain(d.rdb)
+	}
+	if o, ok := over[*observed](rdb); ok {
+		return Plain(o.rdb)
 	}
 	return rdb
 }
 
 // IsStrict reports whether a client comes from [Durable] with Strict set: a write that too few replicas have is an error.
 func IsStrict(rdb redis.UniversalClient) bool {
-	if o, ok := rdb.(*observed); ok {
-		return IsStrict(o.UniversalClient)
+	if o, ok := over[*observed](rdb); ok {
+		return IsStrict(o.rdb)
 	}
-	d, ok := rdb.(*durable)
+	d, ok := over[*durable](rdb)
 	return ok && d.want.Strict
 }
 
@@ -147,7 +147,7 @@ func (d *durable) Process(ctx context.Context, cmd redis.Cmder) error {
 	c, ok := cmd.(once)
 	looks, waits := ok && (c.script.claims || c.script.looks) && d.suspect.looks(), ok && !c.script.fleeting && d.waits()
 	if !looks && !waits {
-		return d.UniversalClient.Process(ctx, cmd)
+		return d.rdb.Process(ctx, cmd)
 	}
 	pipe, err := d.pipeline(ctx, c)
 	if err != nil {
@@ -213,17 +213,17 @@ func (d *durable) patience(ctx context.Context) time.Duration {
 }
 
 // pipeline returns a pipeline to the node that has the script's keys.
-func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (redis.Pipeliner, error) {
-	c, ok := d.UniversalClient.(ofCluster)
+func (d *durable) pipeline(ctx context.Context, script redis.Cmder) (pipeline, error) {
+	c, ok := d.rdb.(ofCluster)
 	if !ok {
-		return d.Pipeline(), nil
+		return d.rdb.Pipeline(), nil
 	}
 	key, _ := script.Args()[3].(string)
 	node, err := c.MasterForKey(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	return &following{Pipeliner: node.Pipeline(), cluster: c, node: node, key: key}, nil
+	return &following{cluster: c, node: node, key: key}, nil
 }
 
 func (d *durable) note(acked int) {
@@ -235,6 +235,3 @@ func (d *durable) note(acked int) {
 		d.want.Report(acked, !short)
 	}
 }
-
-// ReloadState is for [reloadState].
-func (d *durable) ReloadState(ctx context.Context) { reloadState(ctx, d.UniversalClient) }

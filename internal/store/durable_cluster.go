@@ -14,10 +14,15 @@ type ofCluster interface {
 	ForEachMaster(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
 }
 
+// pipeline is what [durable] uses of a redis.Pipeliner.
+type pipeline interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Exec(ctx context.Context) ([]redis.Cmder, error)
+}
+
 // following is a pipeline to one node of a cluster. If the slot of its first command moves, the pipeline follows it. The
 // cluster client does the same for its own pipelines, but there WAIT would go to another node.
 type following struct {
-	redis.Pipeliner
 	cluster ofCluster
 	node    *redis.Client
 	key     string

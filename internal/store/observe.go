@@ -19,11 +19,11 @@ type Observer interface {
 
 // Observed returns a client that tells o of each call of a script. Closing the client closes rdb.
 func Observed(rdb redis.UniversalClient, o Observer) redis.UniversalClient {
-	return &observed{UniversalClient: rdb, told: o}
+	return &Layer{rdb, &observed{rdb: rdb, told: o}}
 }
 
 type observed struct {
-	redis.UniversalClient
+	rdb     redis.UniversalClient
 	told    Observer
 	suspect atomic.Bool // the last claim was held back
 }
@@ -32,10 +32,10 @@ type observed struct {
 func (o *observed) Process(ctx context.Context, cmd redis.Cmder) error {
 	c, ok := cmd.(once)
 	if !ok {
-		return o.UniversalClient.Process(ctx, cmd)
+		return o.rdb.Process(ctx, cmd)
 	}
 	began := time.Now()
-	err := o.UniversalClient.Process(ctx, cmd)
+	err := o.rdb.Process(ctx, cmd)
 	told := Classify(cmd.Err())
 	if redis.HasErrorPrefix(told, "NOSCRIPT") { // the caller sends the source next, and that is the call
 		return err
@@ -46,6 +46,3 @@ func (o *observed) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	return err
 }
-
-// ReloadState is for [reloadState].
-func (o *observed) ReloadState(ctx context.Context) { reloadState(ctx, o.UniversalClient) }
