@@ -267,67 +267,7 @@ func TestDeclare_nilDeclaresNothing(t *testing.T) {
 // TestPromise7_rollingUpdate rolls releases over a schedule: each slot runs once, on its grid, never early.
 func TestPromise7_rollingUpdate(t *testing.T) {
 	t.Parallel()
-	rdb, ns := testredis.Real(t), testredis.Namespace(t)
-	const every = 100 * time.Millisecond
-	var mu sync.Mutex
-	slots := map[int64]int{}
-	newer := func(release string) (*onbeat.Dispatcher, func()) {
-		d := dispatcher(t, rdb, onbeat.Config{Namespace: ns, Release: release, Lease: 2 * time.Second})
-		if err := errors.Join(d.Handle("beat", handlers.Func(func(_ context.Context, tk *task.Task) error {
-			mu.Lock()
-			defer mu.Unlock()
-			slots[tk.Slot.UnixMilli()]++
-			if tk.Claimed.Before(tk.Slot) {
-				t.Errorf("slot %v was claimed at %v", tk.Slot, tk.Claimed)
-			}
-			return nil
-		})), d.Schedule("beat", schedule.Rule{Every: every, Missed: schedule.MissedAll}, "beat", nil)); err != nil {
-			t.Fatal(err)
-		}
-		return d, run(t, d)
-	}
-	more := func(n int) { // waits for some slots more
-		t.Helper()
-		seen := func() int {
-			mu.Lock()
-			defer mu.Unlock()
-			return len(slots)
-		}
-		before := seen()
-		testredis.Eventually(t, time.Minute, func() bool { return seen() >= before+n }, "the slots run")
-	}
-	d, stop := newer("v1")
-	for i := range 3 {
-		more(7)
-		_, next := newer(fmt.Sprint("v", i+2))
-		more(3)
-		stop()
-		stop = next
-	}
-	more(5)
-	s, err := d.Schedules().Get(t.Context(), "beat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	n := 0
-	mu.Lock()
-	defer mu.Unlock()
-	for at := s.Anchor; !at.After(s.Last.Add(-every)); at = at.Add(every) {
-		n++
-		if got := slots[at.UnixMilli()]; got != 1 {
-			t.Errorf("slot %v ran %d times", at, got)
-		}
-		delete(slots, at.UnixMilli())
-	}
-	if n < 30 || len(slots) > 30 {
-		t.Errorf("%d slots were looked at, %d others ran", n, len(slots))
-	}
-	for ms := range slots {
-		if (ms-s.Anchor.UnixMilli())%every.Milliseconds() != 0 {
-			t.Errorf("slot %d is not on the grid", ms)
-		}
-	}
+	wantRollingUpdate(t, testredis.Real(t))
 }
 
 // TestPromise10_memoryIsBounded runs 5,000 tasks and 1,000 slots and looks at what is left.
