@@ -113,7 +113,10 @@ func TestMetrics_leaderChangesAreCountedByThoseWhoStay(t *testing.T) {
 	b := with("v1", true)
 	stop := b.start()
 	b.eventually("onbeat_leader", 1)
-	a.eventually("onbeat_epoch", b.scrape()["onbeat_epoch"])
+	testredis.Eventually(t, patience, func() bool {
+		epoch := b.scrape()["onbeat_epoch"]
+		return epoch > 0 && a.scrape()["onbeat_epoch"] == epoch
+	}, "the one that stays knows the first term")
 	c := with("v2", true)
 	c.start()
 	c.eventually("onbeat_leader", 1)
