@@ -18,6 +18,20 @@ onbeat dev -c onbeat.yaml --port 6380`,
 onbeat serve -c onbeat.yaml
 onbeat serve -c onbeat.yaml --release v42
 onbeat serve -n shop --redis redis://127.0.0.1:6379/0`,
+	"import": `
+onbeat import crontab /var/spool/cron/crontabs/shop
+onbeat import crontab --system /etc/crontab --timezone Europe/Berlin`,
+	"import systemd-timers": `
+onbeat import systemd-timers /etc/systemd/system`,
+	"import k8s-cronjob": `
+kubectl get cronjobs -A -o yaml | onbeat import k8s-cronjob -`,
+	"import celery-beat": `
+onbeat import celery-beat shop/celery.py
+onbeat import celery-beat beat.json`,
+	"import crontab": `
+crontab -l | onbeat import crontab -
+onbeat import crontab --system /etc/crontab --timezone Europe/Berlin
+onbeat import crontab shop.cron -n shop --apply`,
 	"enqueue": `
 onbeat enqueue echo --payload '{"hello": "world"}' --in 10m
 onbeat enqueue http --payload @request.json --id invoice-42

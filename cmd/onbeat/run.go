@@ -19,6 +19,7 @@ type cli struct {
 	Dev         devCmd         `cmd:"" ignores:"api,token-file,plain-http" refuses:"redis" help:"Run an instance with a Redis of its own, to try things out."`
 	Init        initCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis,namespace,json" help:"Write a first config file, with comments."`
 	Serve       serveCmd       `cmd:"" ignores:"api,token-file,plain-http,json" help:"Run an instance: schedule, claim and run tasks until it gets a signal to stop."`
+	Import      importCmd      `cmd:"" help:"Turn the jobs of another scheduler into schedules."`
 	Enqueue     enqueueCmd     `cmd:"" help:"Add a task, or a file of them."`
 	Schedules   schedulesCmd   `cmd:"" help:"List, change, pause, trigger, revert and restore schedules."`
 	Tasks       tasksCmd       `cmd:"" help:"List, cancel, retry and delete tasks."`

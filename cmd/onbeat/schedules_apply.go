@@ -29,6 +29,11 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	return a.takeSchedules(ctx, file, c.DryRun)
+}
+
+// takeSchedules makes and changes the schedules of a file, or shows what it would do.
+func (a *app) takeSchedules(ctx context.Context, file *config.File, dry bool) error {
 	t, err := a.targetFor(file)
 	if err != nil {
 		return err
@@ -42,7 +47,7 @@ func (c *schedulesApplyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer cl.Close()
-	if c.DryRun {
+	if dry {
 		err = a.planSchedules(ctx, cl, file)
 	} else {
 		err = a.applySchedules(ctx, cl, list)

@@ -1,0 +1,126 @@
+package foreign_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat/cmd/onbeat/internal/foreign"
+)
+
+const module = `from celery.schedules import crontab
+app = Celery("shop")
+app.conf.timezone = "Europe/London"
+app.conf.beat_schedule = {
+    # each half minute
+    "add": {"task": "tasks.add", "schedule": 30.0, "args": (16, 16)},
+    'nightly': {
+        'task': 'shop.reports.'
+                'nightly',
+        'schedule': crontab(hour=7, minute=30, day_of_week='mon,wed'),
+        'kwargs': {'deep': True, 'none': None, "list": [1, -2.5, "a\tb"]},
+        'options': {'queue': 'reports', 'expires': 60 * 15},
+    },
+    'delta': {'task': 't', 'schedule': timedelta(minutes=5, seconds=30)},
+    'fifteen': {'task': 't', 'schedule': celery.schedules.crontab('*/15')},
+    'first': {'task': 't', 'schedule': crontab(0, 0, day_of_month='1-7', day_of_week='sunday')},
+    'product': {'task': 't', 'schedule': schedule(run_every=60 * 60 * 2.0)},
+    'both': {'task': 't', 'schedule': crontab(0, 0, day_of_month='13', day_of_week='fri')},
+    'solar': {'task': 't', 'schedule': solar('sunset', -37.81, 144.96)},
+    'variable': {'task': 't', 'schedule': INTERVAL if X[1:2] else f(a, {1: 2})},
+    'argument': {'task': 't', 'schedule': 1, 'args': (settings.X, )},
+    'relative': {'task': 't', 'schedule': 1, 'relative': True},
+    f'computed{1}': {'task': 't', 'schedule': 1},
+}
+@app.on_after_configure.connect
+def setup(sender, **kwargs):
+    sender.add_periodic_task(10.0, test.s('hello'))
+`
+
+func TestCelery_ofAModule(t *testing.T) {
+	t.Parallel()
+	var jobs foreign.Jobs
+	if err := jobs.Celery("shop.py", []byte(module), "UTC"); err != nil {
+		t.Fatal(err)
+	}
+	list := wantSame(t, &jobs)
+	const london = "Europe/London"
+	for i, want := range []struct {
+		name, task, cron, zone string
+		every                  time.Duration
+		payload                string
+	}{
+		{"add", "tasks.add", "", "", 30 * time.Second, `{"args":[16,16],"kwargs":{}}`},
+		{"nightly", "shop.reports.nightly", "30 7 * * mon,wed", london, 0, `{"args":[],"kwargs":{"deep":true,"list":[1,-2.5,"a\tb"],"none":null}}`},
+		{"delta", "t", "", "", 330 * time.Second, ""},
+		{"fifteen", "t", "*/15 * * * *", london, 0, ""},
+		{"first", "t", "0 0 * * sun#1", london, 0, ""},
+		{"product", "t", "", "", 2 * time.Hour, ""},
+		{"relative", "t", "", "", time.Second, ""},
+	} {
+		if i == len(list) {
+			t.Fatalf("%d schedules", i)
+		}
+		s := list[i]
+		if s.Name != want.name || s.Task != want.task || s.Cron != want.cron || s.Timezone != want.zone || s.Every != want.every ||
+			want.payload != "" && asJSON(t, s.Payload) != want.payload {
+			t.Errorf("%s %s %q %s %s %s", s.Name, s.Task, s.Cron, s.Timezone, s.Every, s.Payload)
+		}
+	}
+	if q := list[1].Queue; q != "reports" || list[1].Missed != "once" || list[1].MaxAttempts != 1 {
+		t.Errorf("%+v", list[1])
+	}
+	wantNotes(t, &jobs, [2]string{"shop.py:6", "Python"}, [2]string{"shop.py:12", "expires"}, [2]string{"-shop.py:18", "both"}, [2]string{"-shop.py:19", "solar"},
+		[2]string{"-shop.py:20", "INTERVAL"}, [2]string{"-shop.py:21", "settings.X"}, [2]string{"shop.py:22", "relative"}, [2]string{"-shop.py:23", "not written out"},
+		[2]string{"-shop.py:27", "add_periodic_task"})
+}
+
+const fixture = `[
+{"model": "auth.user", "pk": 1, "fields": {}},
+{"model": "django_celery_beat.intervalschedule", "pk": 1, "fields": {"every": 5, "period": "minutes"}},
+{"model": "django_celery_beat.crontabschedule", "pk": 1, "fields": {"minute": "0", "hour": "4", "day_of_month": "*", "month_of_year": "*", "day_of_week": "1, 2", "timezone": "Asia/Seoul"}},
+{"model": "django_celery_beat.periodictask", "pk": 1, "fields": {"name": "celery.backend_cleanup", "task": "celery.backend_cleanup", "crontab": 1}},
+{"model": "django_celery_beat.periodictask", "pk": 2, "fields": {"name": "Poll the shop", "task": "shop.poll", "interval": 1, "crontab": null, "args": "[1]", "kwargs": "{}", "queue": "low", "enabled": true, "priority": 3}},
+{"model": "django_celery_beat.periodictask", "pk": 3, "fields": {"name": "report", "task": "shop.report", "interval": null, "crontab": 1, "args": "[]", "kwargs": "{\"day\": \"x\"}", "queue": null, "enabled": true}},
+{"model": "django_celery_beat.periodictask", "pk": 4, "fields": {"name": "off", "task": "x", "interval": 1, "enabled": false}},
+{"model": "django_celery_beat.periodictask", "pk": 5, "fields": {"name": "sun", "task": "x", "solar": 1}}
+]`
+
+func TestCelery_ofAFixture(t *testing.T) {
+	t.Parallel()
+	var jobs foreign.Jobs
+	if err := jobs.Celery("beat.json", []byte(fixture), "UTC"); err != nil {
+		t.Fatal(err)
+	}
+	list := wantSame(t, &jobs)
+	if len(list) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	if s := list[0]; s.Name != "Poll-the-shop" || s.Task != "shop.poll" || s.Every != 5*time.Minute || s.Queue != "low" || asJSON(t, s.Payload) != `{"args":[1],"kwargs":{}}` {
+		t.Errorf("%+v %s", s, s.Payload)
+	}
+	if s := list[1]; s.Cron != "0 4 * * 1,2" || s.Timezone != "Asia/Seoul" || asJSON(t, s.Payload) != `{"args":[],"kwargs":{"day":"x"}}` {
+		t.Errorf("%+v %s", s, s.Payload)
+	}
+	wantNotes(t, &jobs, [2]string{"beat.json:6", "priority"}, [2]string{"beat.json:6", "Python"}, [2]string{"-beat.json:8", "not enabled"}, [2]string{"-beat.json:9", "no interval"})
+}
+
+func TestCelery_ofNeither(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "[", "[1]", "x = 1", "{}"} {
+		if err := new(foreign.Jobs).Celery("x", []byte(text), "UTC"); err == nil {
+			t.Errorf("%q has a schedule", text)
+		}
+	}
+}
+
+func FuzzCelery(f *testing.F) {
+	f.Add(module)
+	f.Add(fixture)
+	f.Add("beat_schedule={'a':{'task':r'\\x' u\"y\",'schedule':1/0 - (2),**x}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var jobs foreign.Jobs
+		if jobs.Celery("x", []byte(text), "UTC") == nil {
+			wantSame(t, &jobs)
+		}
+	})
+}

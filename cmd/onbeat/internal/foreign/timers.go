@@ -1,0 +1,235 @@
+package foreign
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Timers reads the timers of systemd in a folder, each with its service: systemd.timer(5). The zone is that of the machine.
+func (j *Jobs) Timers(dir, zone string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.timer"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := j.timer(dir, filepath.Base(file), zone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settings of units that need no word: what they do is what onbeat does, or belongs to systemd alone.
+var (
+	quietSections = []string{"Unit", "Install"}
+	quietTimer    = []string{"OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec", "OnBootSec", "OnStartupSec", "OnActiveSec", "Persistent", "RandomizedDelaySec",
+		"FixedRandomDelay", "AccuracySec", "Unit"}
+	quietService = []string{"Type", "ExecStart", "WorkingDirectory", "Environment", "TimeoutStartSec", "TimeoutSec", "RuntimeMaxSec", "StandardOutput", "StandardError",
+		"SyslogIdentifier", "RemainAfterExit"}
+)
+
+func (j *Jobs) timer(dir, name, zone string) error {
+	file := filepath.Join(dir, name)
+	timer, err := readUnit(dir, name)
+	if err != nil {
+		return err
+	}
+	of := strings.TrimSuffix(name, ".timer") + ".service"
+	if s, ok := timer.last("Timer", "Unit"); ok {
+		of = s.value
+	}
+	service, err := readUnit(dir, of)
+	switch {
+	case isMissing(err):
+		j.leave(Place{File: file}, of+" is not in the folder", "copy it there: systemctl cat "+of)
+		return nil
+	case err != nil:
+		return err
+	}
+	run, why := executionOf(service)
+	if why != nil {
+		j.leave(why.Place, why.value, "")
+		return nil
+	}
+	base := producer.Schedule{Task: "exec", Payload: run.payload(), Timeout: longRun, MaxAttempts: 1}
+	base.Overlap, base.Missed = schedule.OverlapSkip, schedule.MissedSkip // a service that is active is not started again
+	if timer.isOn("Timer", "Persistent") {
+		base.Missed = schedule.MissedOnce
+	}
+	for _, key := range []string{"TimeoutSec", "TimeoutStartSec", "RuntimeMaxSec"} {
+		if s, ok := service.last("Service", key); ok {
+			if d, ok := spanOf(s.value); ok {
+				base.Timeout = d
+			} else if s.value != "infinity" && s.value != "0" {
+				j.note(s.Place, key+"="+s.value+": not read", "give timeout")
+			}
+		}
+	}
+	jitter := time.Duration(0)
+	if s, ok := timer.last("Timer", "RandomizedDelaySec"); ok {
+		if jitter, ok = spanOf(s.value); !ok && s.value != "0" {
+			j.note(s.Place, "RandomizedDelaySec="+s.value+": not read", "give jitter")
+		}
+	}
+	taken := false
+	take := func(s *setting, rule schedule.Rule) {
+		one := base
+		one.Name = strings.TrimSuffix(name, ".timer")
+		rule.Missed, rule.Overlap, rule.Jitter = base.Missed, base.Overlap, jitter
+		one.Rule = rule
+		if j.add(s.Place, s.key+"="+s.value, &one) {
+			taken = true
+		}
+	}
+	for _, s := range timer.all("Timer", "OnCalendar") {
+		cron, in, err := cronOf(s.value)
+		if err != nil {
+			j.leave(s.Place, "OnCalendar="+s.value+": "+err.Error(), "write a cron expression that you mean")
+			continue
+		}
+		if in == "" {
+			in = zone
+		}
+		take(&s, asCron("", cron, in).Rule)
+	}
+	for _, key := range []string{"OnUnitActiveSec", "OnUnitInactiveSec"} {
+		s, ok := timer.last("Timer", key)
+		if !ok {
+			continue
+		}
+		every, ok := spanOf(s.value)
+		if !ok {
+			j.leave(s.Place, key+"="+s.value+": not read", "give every")
+			continue
+		}
+		take(&s, schedule.Rule{Every: every})
+		if key == "OnUnitInactiveSec" {
+			j.note(s.Place, "OnUnitInactiveSec counts from the end of a run, and every from slot to slot", "")
+		}
+	}
+	for _, key := range []string{"OnBootSec", "OnStartupSec", "OnActiveSec"} {
+		if s, ok := timer.last("Timer", key); ok && !taken {
+			j.leave(s.Place, key+": onbeat knows no start of a machine", "use a unit of systemd")
+		}
+	}
+	if taken {
+		j.others(timer, "Timer", quietTimer)
+		j.others(service, "Service", quietService)
+	}
+	return nil
+}
+
+// others names the settings that have no effect.
+func (j *Jobs) others(u *unit, section string, quiet []string) {
+	for i := range u.settings {
+		s := &u.settings[i]
+		switch {
+		case slices.Contains(quietSections, s.section), s.section == section && slices.Contains(quiet, s.key):
+		case s.key == "User" || s.key == "DynamicUser" || s.key == "Group":
+			j.note(s.Place, s.key+"="+s.value+": the command runs as the user of the instance", "run an instance as that user")
+		default:
+			j.note(s.Place, "["+s.section+"] "+s.key+" has no effect", "")
+		}
+	}
+}
+
+// executionOf returns the payload of a service, or the setting that has none, with the reason as its value.
+func executionOf(service *unit) (execution, *setting) {
+	run := execution{}
+	starts := service.all("Service", "ExecStart")
+	if len(starts) != 1 {
+		at := setting{value: "the service has no ExecStart"}
+		if len(starts) > 1 {
+			at = starts[1]
+			at.value = fmt.Sprintf("%d commands in ExecStart: a run is one", len(starts))
+		} else if len(service.settings) > 0 {
+			at.Place = service.settings[0].Place
+		}
+		return run, &at
+	}
+	start := starts[0]
+	words, ok := wordsOf(strings.TrimLeft(start.value, "@-:+!"))
+	if !ok || len(words) == 0 || strings.HasPrefix(start.value, "@") {
+		start.value = "ExecStart=" + start.value + ": not read"
+		return run, &start
+	}
+	if strings.HasPrefix(start.value, "-") { // a failure counts as a success
+		words = append([]string{"/bin/sh", "-c", `"$0" "$@" || :`}, words...)
+	}
+	run.Command = words
+	if s, ok := service.last("Service", "WorkingDirectory"); ok {
+		run.Dir = strings.TrimPrefix(s.value, "-")
+	}
+	for _, s := range service.all("Service", "Environment") {
+		pairs, ok := wordsOf(s.value)
+		if !ok {
+			s.value = "Environment=" + s.value + ": not read"
+			return run, &s
+		}
+		for _, pair := range pairs {
+			if run.Env == nil {
+				run.Env = map[string]string{}
+			}
+			name, value, _ := strings.Cut(pair, "=")
+			run.Env[name] = value
+		}
+	}
+	for _, text := range append([]string{run.Dir}, run.Command...) {
+		if strings.Contains(text, "$") && !strings.HasPrefix(start.value, "-") && !strings.HasPrefix(start.value, ":") {
+			start.value = "ExecStart=" + start.value + ": systemd puts variables in, and onbeat does not (let a shell do it: /bin/sh -c)"
+			return run, &start
+		}
+	}
+	return run, nil
+}
+
+// wordsOf splits a command line of systemd. It is not ok if a quote has no end, or a specifier such as %i is in it.
+func wordsOf(line string) (words []string, ok bool) {
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	runes := []rune(line)
+	for i := 0; i < len(runes); i++ {
+		switch r := runes[i]; {
+		case r == '%':
+			if i+1 == len(runes) || runes[i+1] != '%' {
+				return nil, false
+			}
+			i++
+			word.WriteRune('%')
+			inWord = true
+		case r == '\\' && quote != '\'' && i+1 < len(runes):
+			i++
+			text, err := strconv.Unquote(`"\` + string(runes[i]) + `"`)
+			if err != nil {
+				text = string(runes[i])
+			}
+			word.WriteString(text)
+			inWord = true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, quote == 0
+}
