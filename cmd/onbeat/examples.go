@@ -25,6 +25,10 @@ onbeat import crontab --system /etc/crontab --timezone Europe/Berlin`,
 onbeat import systemd-timers /etc/systemd/system`,
 	"import k8s-cronjob": `
 kubectl get cronjobs -A -o yaml | onbeat import k8s-cronjob -`,
+	"import asynq": `
+onbeat import asynq --redis redis://127.0.0.1:6379/0
+onbeat import asynq -c onbeat.yaml --apply --move
+onbeat import asynq -c onbeat.yaml --from file:asynq.url --apply --move`,
 	"import celery-beat": `
 onbeat import celery-beat shop/celery.py
 onbeat import celery-beat beat.json`,

@@ -13,6 +13,7 @@ type importCmd struct {
 	Crontab importCrontabCmd `cmd:"" help:"Read a crontab."`
 	Systemd importSystemdCmd `cmd:"" name:"systemd-timers" help:"Read timers of systemd."`
 	CronJob importCronJobCmd `cmd:"" name:"k8s-cronjob" help:"Read CronJobs of Kubernetes."`
+	Asynq   importAsynqCmd   `cmd:"" help:"Read the schedulers of asynq, and move its tasks."`
 	Celery  importCeleryCmd  `cmd:"" name:"celery-beat" help:"Read the schedule of Celery beat."`
 }
 
