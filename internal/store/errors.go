@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -28,11 +29,16 @@ func Retryable(err error) bool {
 
 // LacksRight reports whether an [task.ErrDenied] is about one right that the user lacks, and not about the user or the password.
 func LacksRight(err error) bool {
-	return errors.Is(err, task.ErrDenied) && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), deniedInScript))
+	return errors.Is(err, task.ErrDenied) && slices.ContainsFunc([]string{"NOPERM", deniedInScript, deniedInScriptOfValkey}, func(said string) bool {
+		return strings.Contains(err.Error(), said)
+	})
 }
 
-// deniedInScript is what Redis 7 and later say in place of NOPERM if a script calls the command.
-const deniedInScript = "The user executing the script can't"
+// What Redis 7 and later say in place of NOPERM if a script calls the command, and what Valkey 9.1 and later say.
+const (
+	deniedInScript         = "The user executing the script can't"
+	deniedInScriptOfValkey = "ACL failure in script"
+)
 
 // WrongTypeError is an [ErrWrongType] with the keys that the script was called with.
 type WrongTypeError struct {
@@ -63,7 +69,7 @@ var replies = []answer{
 	{awayInScript, task.ErrBusy}, {"Script attempted to execute a write command while the cluster is down", task.ErrBusy},
 	{"UNBLOCKED", task.ErrBusy}, {"MISCONF", task.ErrBusy}, {"ERR max number of clients", task.ErrBusy},
 	{"NOAUTH", task.ErrDenied}, {"WRONGPASS", task.ErrDenied}, {"NOPERM", task.ErrDenied},
-	{deniedInScript, task.ErrDenied},
+	{deniedInScript, task.ErrDenied}, {deniedInScriptOfValkey, task.ErrDenied},
 	{"Protocol error: unauthenticated", task.ErrDenied}, // the reply to a long command before AUTH
 }
 
