@@ -39,13 +39,13 @@ func TestDocs_listTheNamesOfTheCode(t *testing.T) {
 		page, headings string
 		names          map[string]string // with what the second cell has to say, if that is no prose
 	}{
-		{"docs/reference.md", "## Events", kinds},
-		{"docs/reference.md", "## History", words},
-		{"docs/reference.md", "## Audit", verdicts},
-		{"docs/reference.md", "## Exit codes", found(t, "cmd/onbeat/*.go", `(?m)^\s+exit\w+ += (\d+)`, func(m []string) (string, string) { return m[1], "" })},
+		{"docs/history.md", "## Events", kinds},
+		{"docs/history.md", "## History", words},
+		{"docs/history.md", "## Audit", verdicts},
+		{"docs/commands.md", "## Exit codes", found(t, "cmd/onbeat/*.go", `(?m)^\s+exit\w+ += (\d+)`, func(m []string) (string, string) { return m[1], "" })},
 		{"docs/api.md", "## Roles", map[string]string{string(api.Viewer): "", string(api.Operator): "", string(api.Admin): ""}},
 		{"docs/api.md", "## Errors", problems},
-		{"docs/operations.md", "### At start and reload, ### Redis, ### The archive, ### Leading, ### Running tasks, ### Stopping", logLines(t)},
+		{"docs/runbook.md", "### At start and reload, ### Redis, ### The archive, ### Leading, ### Running tasks, ### Stopping", logLines(t)},
 	} {
 		var listed []page.Row
 		for heading := range strings.SplitSeq(c.headings, ", ") {
@@ -60,7 +60,7 @@ func TestDocs_listTheNamesOfTheCode(t *testing.T) {
 			}
 		}
 	}
-	for _, row := range page.Table(t, "docs/reference.md", "## Events") {
+	for _, row := range page.Table(t, "docs/history.md", "## Events") {
 		for _, kind := range row.Names {
 			if e := events[kind]; e != nil {
 				shown := slices.DeleteFunc(page.Names(row.Cells[1]), func(f string) bool { return slices.Contains(e.optional, f) && !slices.Contains(e.fields, f) })

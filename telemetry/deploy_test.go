@@ -111,7 +111,7 @@ func TestDeploy_namesOnlyMetricsThatExist(t *testing.T) {
 func TestDeploy_eachAlertIsTriedAndExplained(t *testing.T) {
 	t.Parallel()
 	alerts, _ := readRules(t)
-	page.Compare(t, "docs/operations.md, ## Alerts", page.Listed(t, page.Table(t, "../docs/operations.md", "## Alerts")), alerts)
+	page.Compare(t, "docs/runbook.md, ## Alerts", page.Listed(t, page.Table(t, "../docs/runbook.md", "## Alerts")), alerts)
 	text, err := os.ReadFile("../deploy/prometheus/rules_test.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func pattern(output string) *regexp.Regexp {
 
 var changes = regexp.MustCompile(` -X | --json | > `)
 
-// TestAPIPage_tellsAStoryThatHappens runs each command of docs/api.md, and compares what it prints. What only reads is asked again
+// TestAPIPage_tellsAStoryThatHappens runs each command of docs/api-tour.md and docs/api.md, and compares what it prints. What only reads is asked again
 // until it is so: tasks take their time.
 func TestAPIPage_tellsAStoryThatHappens(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestAPIPage_tellsAStoryThatHappens(t *testing.T) {
 		}
 		t.Skipf("there is no %s on PATH", tool)
 	}
-	text := readPage(t, "api.md")
+	text := readPage(t, "api-tour.md") + readPage(t, "api.md")
 	steps := story(text)
 	if len(steps) < 50 {
 		t.Fatalf("the page shows %d commands: did its form change?", len(steps))

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// startOnbeat sets onbeat up as docs/operations.md does for several replicas: lead: sticky, consume: release. All else is the default.
+// startOnbeat sets onbeat up as docs/deploy.md does for several replicas: lead: sticky, consume: release. All else is the default.
 func startOnbeat(ctx context.Context, r *replica, run runner) (func() error, error) {
 	rdb, err := onbeat.Dial("redis://" + r.Store)
 	if err != nil {

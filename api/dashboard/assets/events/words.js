@@ -20,7 +20,7 @@ function changesOf(f) {
   }
 }
 
-// sentences say what an event means. The words are those of docs/reference.md.
+// sentences say what an event means. The words are those of docs/history.md.
 const sentences = {
   joined: (f) => `${who(f)} registered; it is starting`,
   ready: (f) => `${who(f)} may lead and take work`,
