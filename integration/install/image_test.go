@@ -41,26 +41,41 @@ func command(t *testing.T, name string, args ...string) string {
 
 const imageName = "onbeat-test-image:local"
 
-var building sync.Once
+// building keeps two builds out of the one folder that `make image` gathers an image in.
+var building struct {
+	sync.Mutex
+	built map[string]bool
+}
 
 // image builds the image once.
 func image(t *testing.T) string {
 	t.Helper()
+	return imageOf(t, imageName)
+}
+
+// imageOf builds an image once, by a name of its own, with more variables of make.
+func imageOf(t *testing.T, name string, variables ...string) string {
+	t.Helper()
 	if exec.Command("docker", "info").Run() != nil {
 		lacks(t, "Docker engine")
 	}
-	building.Do(func() { command(t, "make", "--no-print-directory", "-C", "../..", "image", "IMAGE="+imageName) })
-	if err := exec.Command("docker", "image", "inspect", imageName).Run(); err != nil {
-		t.Fatal("the image was not built")
+	building.Lock()
+	defer building.Unlock()
+	if building.built == nil {
+		building.built = map[string]bool{}
 	}
-	return imageName
+	if !building.built[name] {
+		command(t, "make", append([]string{"--no-print-directory", "-C", "../..", "image", "IMAGE=" + name}, variables...)...)
+		building.built[name] = true
+	}
+	return name
 }
 
 // container starts the image as a careful user does: nothing can be written, and nothing is allowed.
-func container(t *testing.T, options []string, args ...string) (id string) {
+func container(t *testing.T, image string, options []string, args ...string) (id string) {
 	t.Helper()
 	all := append([]string{"run", "--detach", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"}, options...)
-	id = command(t, "docker", append(append(all, image(t)), args...)...)
+	id = command(t, "docker", append(append(all, image), args...)...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := exec.Command("docker", "logs", id).CombinedOutput()
@@ -122,7 +137,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func TestImage_showsTheDashboardToTheHolderOfItsToken(t *testing.T) {
 	t.Parallel()
-	id := container(t, nil, "dev")
+	id := container(t, image(t), nil, "dev")
 	var said string
 	testredis.Eventually(t, time.Minute, func() bool {
 		said = command(t, "docker", "logs", id)
@@ -153,7 +168,7 @@ func TestImage_runsTheDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the demo takes half a minute")
 	}
-	id := container(t, nil, "demo", "--json")
+	id := container(t, image(t), nil, "demo", "--json")
 	if code := command(t, "docker", "wait", id); code != "0" {
 		t.Errorf("exit %s", code)
 	}
