@@ -85,8 +85,10 @@ func Classify(err error) error {
 		if known, _, ok := strings.Cut(text, ", with args beginning with"); ok {
 			return errors.New(known) // a proxy may not know AUTH, and quotes its arguments, which are the password
 		}
+		inScript := strings.HasPrefix(text, "Error running script") // of Redis 6.2, which says where before it says what
 		for _, r := range replies {
-			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") {
+			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") ||
+				inScript && strings.Contains(text, ": "+r.prefix) {
 				return fmt.Errorf("%w: %w", r.err, err)
 			}
 		}

@@ -54,6 +54,7 @@ func TestClassify(t *testing.T) {
 		{replyError("WRONGTYPE Operation against a key"), store.ErrWrongType},
 		{replyError("ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:1."), task.ErrDenied},
 		{replyError("ERR ACL failure in script: User app has no permissions to run the 'zadd' command script: on @user_script:1."), task.ErrDenied},
+		{replyError("ERR Error running script (call to f_ab): @user_script:1: @user_script: 1: The user executing the script can't access at least one of the keys"), task.ErrDenied},
 		{replyError("ERR unknown command 'X'"), nil},
 		{replyError("ERR value says LOADING"), nil},
 		{dial, task.ErrUnreachable},
