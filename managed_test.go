@@ -32,7 +32,7 @@ func TestManaged_withoutConfigAndPubsub(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
-		rdb := testredis.User(t, testredis.Real(t), []string{"~*", "&*", "+@all", "-@admin", "-config", "-pubsub"})
+		rdb := testredis.User(t, testredis.Real(t), []string{"~*", "&*", "+@all", "-@admin", "+client", "-config", "-pubsub"})
 		for _, command := range []string{"config", "pubsub"} {
 			if err := rdb.Do(t.Context(), command, "help").Err(); !redis.HasErrorPrefix(err, "NOPERM") {
 				t.Fatalf("%s: %v", command, err)

@@ -347,7 +347,7 @@ func TestRights_onACluster(t *testing.T) {
 	if !ok {
 		t.Fatalf("%T", admin)
 	}
-	args := []any{"ACL", "SETUSER", "narrow", "reset", "on", ">secret"}
+	args := []any{"ACL", "SETUSER", "narrow", "reset", "resetchannels", "on", ">secret"}
 	for _, r := range rules {
 		args = append(args, r)
 	}

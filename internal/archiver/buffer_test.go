@@ -52,14 +52,20 @@ func TestPromise10_aDatabaseThatIsAwayFillsNoMoreThanTheBuffer(t *testing.T) {
 		}
 		return err
 	}, "redis keeps no more than the buffer has")
-	testredis.Eventually(t, patience, func() bool { return w.log.count("archive.buffer is full") == 1 }, "the log says so")
-	kept := w.rdb.XLen(t.Context(), w.keys.Runs).Val()
+	info, err := w.rdb.XInfoStream(t.Context(), w.keys.Runs).Result()
+	w.must(err)
+	dropped, told := 1000-info.Length, 1000-info.Length
+	if info.EntriesAdded > 0 {
+		testredis.Eventually(t, patience, func() bool { return w.log.count("archive.buffer is full") == 1 }, "the log says so")
+	} else { // Redis 6.2 does not count what it drops
+		dropped, told = 0, 1
+	}
 	server.Start()
 	w.eventually(a, want)
-	testredis.Eventually(t, patience, func() bool { _, lost := w.told.now(); return lost == 1000-kept }, "what was dropped is counted")
+	testredis.Eventually(t, patience, func() bool { _, lost := w.told.now(); return lost == told }, "what was dropped is counted")
 	list, err := a.Lost(t.Context(), time.Time{})
-	if err != nil || len(list) != 1 || list[0].Stream != "runs" || list[0].Entries != 1000-kept {
-		t.Errorf("%+v, %v; %d are kept", list, err, kept)
+	if err != nil || len(list) != 1 || list[0].Stream != "runs" || list[0].Entries != dropped {
+		t.Errorf("%+v, %v; %d were dropped", list, err, dropped)
 	}
 }
 

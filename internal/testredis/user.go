@@ -13,7 +13,7 @@ import (
 func User(t testing.TB, admin *redis.Client, rules []string, change ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	name := "user-" + strings.TrimPrefix(Namespace(t), "test-")
-	args := []any{"ACL", "SETUSER", name, "reset", "on", ">secret"}
+	args := []any{"ACL", "SETUSER", name, "reset", "resetchannels", "on", ">secret"} // with Redis 6.2 a new user may use all channels
 	for _, rule := range rules {
 		args = append(args, rule)
 	}
