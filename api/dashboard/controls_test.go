@@ -31,6 +31,11 @@ var controls = map[string]string{
 	"form find":            "",
 	"form login":           "",
 	"button again":         "",
+	"button all":           "triggerSchedule", // of the schedules that are chosen, as the four that follow
+	"button none":          "triggerSchedule",
+	"button pause":         "pauseSchedule",
+	"button resume":        "resumeSchedule",
+	"button trigger":       "triggerSchedule",
 	"button as-table":      "",
 	"button follow":        "",
 	"button menu":          "",

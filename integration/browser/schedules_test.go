@@ -117,6 +117,79 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// Several schedules are chosen, and paused, resumed and run at once. What was chosen is done, and nothing else.
+func TestSchedules_chosen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve("v1", head)
+	var many []string
+	for i := range 6 {
+		many = append(many, fmt.Sprintf("{name: job-%d, cron: '0 0 1 1 *', task: http, payload: {url: %q}}", i, w.Rec.URL(fmt.Sprint("job-", i))))
+	}
+	w.Must("schedules", "apply", w.File("many.yaml", "["+strings.Join(many, ", ")+"]"))
+	paused := func() (list []string) {
+		for i := range 6 {
+			if name := fmt.Sprint("job-", i); w.rule(name).Paused {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	b := w.browse()
+	b.open("/schedules")
+	b.shows("#list tbody", "job-5")
+	if b.has("#chosen:not([hidden])") {
+		t.Error("something is chosen at first")
+	}
+	b.click("[aria-label='choose job-1']")
+	b.click("[aria-label='choose job-4']")
+	b.shows("#chosen", "2 chosen")
+	b.wantAccessible("schedules that are chosen", level...)
+	b.click("#chosen [data-act=pause]")
+	b.says("dialog[open]", "Pause 2 schedules", "job-1", "job-4")
+	b.fills("dialog[open] [name=reason]", "the supplier moves")
+	b.agrees()
+	b.shows("#toasts", "2 schedules paused")
+	if got := paused(); !slices.Equal(got, []string{"job-1", "job-4"}) {
+		t.Errorf("%v are paused", got)
+	}
+	if out := w.Must("schedules", "show", "job-4"); !strings.Contains(out, "the supplier moves") {
+		t.Errorf("the reason is not kept: %s", out)
+	}
+
+	// All that the filters leave: each deed is for those that it fits.
+	b.waits(`document.querySelector('#chosen').hidden`)
+	b.open("/schedules?match=job-")
+	b.shows("#list tbody", "job-5")
+	b.click("[aria-label='choose job-0']")
+	b.click("#chosen [data-act=all]")
+	b.says("#chosen", "6 chosen", "Pause 4", "Resume 2", "Run 6")
+	b.click("#chosen [data-act=resume]")
+	b.leaves()
+	if got := paused(); len(got) != 2 {
+		t.Errorf("a dialog that is left resumed: %v are paused", got)
+	}
+	b.click("#chosen [data-act=resume]")
+	b.agrees()
+	b.shows("#toasts", "2 schedules resumed")
+	if got := paused(); len(got) != 0 {
+		t.Errorf("%v are paused", got)
+	}
+	b.shows("#chosen", "4 chosen")
+	b.click("#chosen [data-act=none]")
+	b.waits(`document.querySelector('#chosen').hidden`)
+	b.click("[aria-label='choose job-2']")
+	b.click("#chosen [data-act=trigger]")
+	b.agrees()
+	b.shows("#toasts", "1 schedule triggered")
+	testredis.Eventually(w, patience, func() bool { return len(w.Of("job-2")) == 1 }, "it does not run")
+	for i := range 6 {
+		if n := len(w.Of(fmt.Sprint("job-", i))); i != 2 && n != 0 {
+			t.Errorf("job-%d ran too", i)
+		}
+	}
+}
+
 // A schedule is paused, run by hand, changed while another changes it too, taken back, backfilled and deleted. A dialog that is left does nothing.
 func TestSchedule(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import { strips } from '../beat/strip.js';
 import { $, $$, calm, clone, el, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { act, button, deedsFor } from '../schedules/act.js';
+import { Chosen } from '../schedules/chosen.js';
 import * as words from '../schedules/words.js';
 import { plural } from '../tasks/words.js';
 import { number } from '../time.js';
@@ -42,21 +43,24 @@ function show({ items, unreadable, past, more }) {
   $('#unreadable').textContent = unreadable;
   $('#unreadable').hidden = !unreadable;
   suggest(items);
-  const chosen = sorted(items.filter(chosenBy()), now);
-  const shown = chosen.slice(0, want);
+  matching = sorted(items.filter(matchesAll()), now);
+  const shown = matching.slice(0, want);
   showRows(shown);
-  const scope = `${chosen.length > want ? `The first ${number(want)} of` : 'All'} ${plural(chosen.length, 'schedule')}${{ deleted: ' that can be restored', retired: ' that come back with their release' }[past] ?? ' now'}`;
-  $('#scope').textContent = chosen.length ? scope + (more ? ', and more are on their way.' : '.') : '';
+  chosen?.show();
+  const scope = `${matching.length > want ? `The first ${number(want)} of` : 'All'} ${plural(matching.length, 'schedule')}${{ deleted: ' that can be restored', retired: ' that come back with their release' }[past] ?? ' now'}`;
+  $('#scope').textContent = matching.length ? scope + (more ? ', and more are on their way.' : '.') : '';
   const pager = $('#list [data-pager]');
-  pager.hidden = chosen.length <= want;
-  fill(pager, { shown: `${number(shown.length)} of ${number(chosen.length)} shown.` });
+  pager.hidden = matching.length <= want;
+  fill(pager, { shown: `${number(shown.length)} of ${number(matching.length)} shown.` });
   view.empty = items.length ? 'No schedule matches.' : past ? `No schedule was ${past} in the last 30 days.` : 'No schedules yet.';
   if (!past) setTimeout(draw); // when the rows have their places
-  return chosen.length > 0;
+  return matching.length > 0;
 }
 
-// chosenBy tests schedules by what the address asks for.
-function chosenBy() {
+let matching = []; // what the filters leave
+
+// matchesAll tests schedules by what the address asks for.
+function matchesAll() {
   const match = matcher(params.get('match')), task = params.get('task'), origin = params.get('origin'), s = state();
   return (x) => (!s || x.health === s) && match(x.name) && (!task || x.task === task) && (!origin || x.origin === origin);
 }
@@ -140,6 +144,12 @@ function write(row) {
   outcome.dataset.kind = words.kindOf(s.latest?.run.outcome);
   fill(row, { outcome: s.latest?.run.outcome ?? '' });
   outcome.hidden = !s.latest;
+  const choose = $('[data-choose]', row);
+  if (choose) {
+    choose.checked = chosen.has(s.name);
+    choose.hidden = s.deleted || s.retired;
+    choose.setAttribute('aria-label', 'choose ' + s.name);
+  }
   const deeds = deedsFor(s).filter((d) => ['trigger', 'pause', 'resume', 'restore'].includes(d));
   if (row.deeds !== deeds.join()) fill(row, { act: deeds.map((d) => button(d, { 'aria-label': `${d} ${s.name}` })) });
   row.deeds = deeds.join();
@@ -199,6 +209,11 @@ try {
 } catch {}
 
 const view = new View($('#list'), { load, show });
+
+const bar = $('#chosen'); // of those who may do something
+const chosen = bar && new Chosen(bar, { all: () => matching.filter((s) => !s.deleted && !s.retired), changed: () => view.refresh() });
+if (chosen) chosen.onset = () => nearRows().forEach(write);
+table.addEventListener('change', (e) => 'choose' in e.target.dataset && chosen.set([e.target.closest('tr').schedule.name], e.target.checked));
 
 function look() {
   want = pageSize;
