@@ -175,6 +175,11 @@ bench-beat: ## Put the same beats through the same rollouts and faults by onbeat
 	$(BENCH_NODE)
 	cd integration/bench/beat && $(GO) run . $(BENCH)
 
+# Servers that neither Debian nor npm has: MATRIX_SERVERS names a folder with their programs. MATRIX has flags, such as -only=Valkey.
+.PHONY: matrix
+matrix: ## Run tests on each server that can be had here, for docs/support.md (40 minutes).
+	$(OUTSIDE) $(GO) run ./matrix $(MATRIX)
+
 .PHONY: lint
 lint: ## Check style and structure.
 	@lint="$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)"; \
