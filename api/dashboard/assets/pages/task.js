@@ -98,15 +98,18 @@ function leadOf(t, fate) {
     case 'dead':
       return `It died ${ago(t.at)}` + (error ? ': ' + line(error.error) : '.');
     case 'done':
-      return (stopOf(t) ? `Its last run was stopped: ${line(stopOf(t).error)}. ` : 'It has run well. ') + `It is ${whenOf(t)}.`;
+      return (stopOf(t) ? `Its last run was stopped: ${line(stopOf(t).error)}. ` : 'It has run well. ') + `It is ${whenOf(t)}.` + unkept(t);
     case 'gone':
       return `Redis has forgotten it. Its last run that the archive knows ended ${ago(t.at)}: ${t.runs?.at(-1)?.outcome ?? 'unknown'}.`;
     case 'ended':
       if (new Date(t.slot) > Date.now()) return `Its slot comes ${ago(t.slot)}. Its task is made shortly before.`;
-      return 'Redis has forgotten this task, as it does when a slot has run. ' + (fate ? `Its slot was ${fate.fate.replaceAll('_', ' ')}${fate.why ? ': ' + fate.why : ''}.` : 'Nothing is known of its slot any more.');
+      return 'Redis has forgotten this task, as it does when a slot has run. ' + (fate ? `Its slot was ${fate.fate.replaceAll('_', ' ')}${fate.why ? ': ' + fate.why : ''}.` : 'Nothing is known of its slot any more.') + unkept(t);
   }
   return t.unreadable ?? '';
 }
+
+// unkept says where the output of runs that went well would be.
+const unkept = (t) => (t.runs?.length ? '' : ' What it printed is kept only by an archive.');
 
 function stepOf(s) {
   const li = clone('step', {
