@@ -58,6 +58,9 @@ func (f *importFlags) give(ctx context.Context, a *app, jobs *foreign.Jobs) erro
 			return err
 		}
 		return a.takeSchedules(ctx, file, f.DryRun)
+	case len(jobs.List) == 0 && !a.JSON: // a config without schedules would retire those that are there
+		fmt.Fprintln(a.err, "onbeat: note: no job comes over, so no config is printed")
+		return nil
 	case a.JSON:
 		return a.printJSON(struct {
 			Schedules any            `json:"schedules"`

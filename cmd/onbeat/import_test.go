@@ -72,12 +72,15 @@ func TestImport_refusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for _, args := range [][]string{
-		{"crontab", "/no/such/file"}, {"crontab", s.file("tab", someTab), "--timezone", "Mars/Phobos"}, {"systemd-timers", "/no/such/folder"},
+		{"crontab", "/no/such/file"}, {"crontab", s.file("tab", someTab), "--timezone", "Mars/Phobos"}, {"systemd-timers", "/no/such/folder"}, {"systemd-timers", t.TempDir()},
 		{"k8s-cronjob", s.file("a.yaml", "a: [")}, {"celery-beat", s.file("b.py", "x = 1")}, {"k8s-cronjob"}, {"anacron", "x"},
 	} {
 		if r := s.run("", append([]string{"import"}, args...)...); r.code != exitAsked || r.out != "" || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("%v: %+v", args, r)
 		}
+	}
+	if r := s.run("# no job\n", "import", "crontab", "-", "--timezone", "UTC"); r.code != exitFine || r.out != "" || !strings.Contains(r.err, "no job") {
+		t.Errorf("an empty crontab: %+v", r)
 	}
 	gone := testEnv("ONBEAT_REDIS_URL", "redis://127.0.0.1:1", "ONBEAT_NAMESPACE", "x")
 	if r := runWith(t.Context(), gone, someTab, "import", "crontab", "-", "--timezone", "UTC", "--apply"); r.code != exitFailed {
