@@ -3,6 +3,8 @@ package testredis
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -130,4 +132,15 @@ func (s *Server) Restart() {
 	}
 	s.do("restart", s.proc.Restart)
 	s.up = true
+}
+
+// Restored starts a Redis from a backup: the file that `redis-cli --rdb` writes.
+func Restored(t testing.TB, backup string) *Server {
+	t.Helper()
+	needProgram(t)
+	dir := t.TempDir()
+	data, err := os.ReadFile(backup)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "dump.rdb"), data, 0o600))
+	return member(t, "--dir", dir, "--dbfilename", "dump.rdb")
 }
