@@ -107,6 +107,10 @@ var scenes = []scene{
 	{"/tasks/due", "a task is about to be cancelled", dialog("#act [data-act=cancel]")},
 	{"/tasks?state=dead", "all dead tasks are about to be deleted", dialog("#bulk [data-act=delete]")},
 	{"/tasks?state=dead", "some dead tasks are chosen", func(b *tab) { b.click("#list .pick") }},
+	{"/schedules", "some schedules are chosen", func(b *tab) {
+		b.click("#list [data-choose]")
+		b.waits(`!document.querySelector('#chosen').hidden`)
+	}},
 	{"/", "anything is searched for", func(b *tab) {
 		b.click("#search")
 		b.waits(`document.querySelectorAll('dialog.search li').length > 8 && document.querySelector('dialog.search [data-field=said]').textContent === ''`)
@@ -191,7 +195,7 @@ func accessible(w *world) {
 	// A message goes by itself, and does not move for readers who like no motion.
 	b.looks(false, 1280, 800)
 	b.open("/schedules")
-	b.click("#list [data-act=resume]")
+	b.click("#list .acts [data-act=resume]")
 	b.waits(`document.querySelector('#toasts .toast') && getComputedStyle(document.querySelector('.toast')).animationName === 'none'`)
 	b.eval(`scrollTo(0, 0)`) // the header lies over what one has scrolled to
 	b.wantAccessible("a message", level...)
