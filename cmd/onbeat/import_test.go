@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -124,6 +125,41 @@ func TestGuides_showWhatImportPrints(t *testing.T) {
 		}
 		if c := runWith(t.Context(), testEnv(), after, "check", "--allow-exec", "-"); c.code != exitFine && page != "celery-beat" { // its types need a Go program
 			t.Errorf("%s.md: %+v", page, c)
+		}
+	}
+}
+
+// What the guides show after a move is a config that check accepts, or a program that compiles.
+func TestGuides_showWhatRuns(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/from/*.md")
+	if err != nil || len(pages) < 9 {
+		t.Fatalf("%d guides: %v", len(pages), err)
+	}
+	for _, name := range pages {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
+			switch {
+			case block[2] == "main.go":
+				shown++
+				main := put(t, filepath.Join(t.TempDir(), "main.go"), block[3])
+				if out, err := exec.CommandContext(t.Context(), "go", "vet", main).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v: %s", name, err, out)
+				}
+			case block[2] == "onbeat.yaml":
+				shown++
+				r := runWith(t.Context(), testEnv("SHOP_KEY", "0123456789abcdef"), block[3], "check", "--allow-exec", "-")
+				if r.code != exitFine && !strings.Contains(name, "celery") { // its types need a Go program
+					t.Errorf("%s: %+v", name, r)
+				}
+			}
+		}
+		if shown == 0 {
+			t.Errorf("%s shows nothing that runs", name)
 		}
 	}
 }
