@@ -110,6 +110,18 @@ func (a *authority) server(program string, config ...string) (addr string) {
 		}
 		a.Skip("there is no redis-server on PATH")
 	}
+	for range 5 { // another process may take the port, or that of the cluster's bus, before the server does
+		if addr = a.begin(path, program, config); addr != "" {
+			return addr
+		}
+	}
+	a.Fatal("the server ends as soon as it begins")
+	return ""
+}
+
+// begin starts a server on a free port. It returns "" if the server has ended.
+func (a *authority) begin(path, program string, config []string) (addr string) {
+	a.Helper()
 	port, err := embedded.FreePort()
 	if err != nil {
 		a.Fatal(err)
@@ -133,11 +145,16 @@ func (a *authority) server(program string, config ...string) (addr string) {
 	if err := cmd.Start(); err != nil {
 		a.Fatal(err)
 	}
-	a.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	a.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	testredis.Eventually(a, 20*time.Second, func() error {
-		if said, _ := os.ReadFile(name + ".log"); strings.Contains(string(said), "Bad directive") {
-			a.Skipf("this redis-server has no TLS: %s", said)
+	testredis.Eventually(a, time.Minute, func() error {
+		select {
+		case <-ended:
+			addr = ""
+			return nil
+		default:
 		}
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
@@ -145,6 +162,9 @@ func (a *authority) server(program string, config ...string) (addr string) {
 		}
 		return err
 	}, "the server listens")
+	if said, _ := os.ReadFile(name + ".log"); strings.Contains(string(said), "Bad directive") {
+		a.Skipf("this redis-server has no TLS: %s", said)
+	}
 	return addr
 }
 
