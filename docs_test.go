@@ -45,6 +45,8 @@ func TestDocs_listTheNamesOfTheCode(t *testing.T) {
 		{"docs/commands.md", "## Exit codes", found(t, "cmd/onbeat/*.go", `(?m)^\s+exit\w+ += (\d+)`, func(m []string) (string, string) { return m[1], "" })},
 		{"docs/api.md", "## Roles", map[string]string{string(api.Viewer): "", string(api.Operator): "", string(api.Admin): ""}},
 		{"docs/api.md", "## Errors", problems},
+		{"docs/runbook.md", "## Lines of status", kindsOfStatus(t)},
+		{"docs/runbook.md", "### Sources that did not answer", sourcesOfStatus(t)},
 		{"docs/runbook.md", "### At start and reload, ### Redis, ### The archive, ### Leading, ### Running tasks, ### Stopping", logLines(t)},
 	} {
 		var listed []page.Row
