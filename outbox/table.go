@@ -70,7 +70,7 @@ var postgres = dialect{
 	lock: "SELECT id, octet_length(record)::bigint + octet_length(task) + octet_length(mark) + octet_length(unique_key) " + waiting +
 		" AND id NOT IN (SELECT v::bigint FROM json_array_elements_text($3::json) v) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
 	read: `SELECT id, task, record, mark,
-		greatest(0, least(delay_ms, ceil(delay_ms - CASE WHEN isfinite(added) THEN extract(epoch FROM clock_timestamp() - added) * 1000 ELSE 0 END)))::bigint,
+		greatest(0, least(delay_ms, ceil(delay_ms - CASE WHEN isfinite(added) THEN extract(epoch FROM clock_timestamp() - added)::numeric * 1000 ELSE 0 END)))::bigint,
 		unique_key, unique_ms
 		FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v) ORDER BY id`,
 	name: fmt.Sprintf("SELECT id, %s, %s FROM onbeat_outbox WHERE id IN (SELECT v::bigint FROM json_array_elements_text($1::json) v) ORDER BY id",
