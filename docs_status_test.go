@@ -2,7 +2,6 @@ package onbeat_test
 
 import (
 	"go/ast"
-	"go/token"
 	"strings"
 	"testing"
 
@@ -77,15 +76,11 @@ func kindsOfStatus(t *testing.T) map[string]string {
 // sourcesOfStatus are the sources that a status could not ask, with … for what they name.
 func sourcesOfStatus(t *testing.T) map[string]string {
 	t.Helper()
-	sources, made := map[string]string{}, map[string]string{} // made are the texts that functions make
+	sources := map[string]string{}
 	var all []ast.Expr
 	for _, file := range parseFolder(t, "admin", func(name string) bool { return !strings.HasSuffix(name, "_test.go") }) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.FuncDecl:
-				for _, text := range literalsIn(n.Body) {
-					made[n.Name.Name] = verb.ReplaceAllString(text, "…")
-				}
 			case *ast.CallExpr:
 				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "ask" && len(n.Args) == 2 {
 					all = append(all, n.Args[0])
@@ -108,8 +103,6 @@ func sourcesOfStatus(t *testing.T) map[string]string {
 		} else if sum, ok := e.(*ast.BinaryExpr); ok {
 			text, _ := literal(sum.X, nil)
 			sources[text+"…"] = ""
-		} else if call, ok := e.(*ast.CallExpr); ok && made[nameOf(call.Fun)] != "" {
-			sources[made[nameOf(call.Fun)]] = ""
 		} else {
 			t.Errorf("a source of a status whose name is not a constant: %s", nameOf(e))
 		}
@@ -142,16 +135,4 @@ func fieldOf(of *ast.CompositeLit, name string) []ast.Expr {
 		}
 	}
 	return nil
-}
-
-// literalsIn are the texts that stand in a function.
-func literalsIn(body *ast.BlockStmt) (texts []string) {
-	ast.Inspect(body, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			text, _ := literal(lit, nil)
-			texts = append(texts, text)
-		}
-		return true
-	})
-	return texts
 }
