@@ -139,7 +139,7 @@ func TestLock_contextEndsBeforeTheLease(t *testing.T) {
 func TestLock_contextEndsBeforeTheLease_whenRedisHangs(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
-	r := newRig(t, srv.Client())
+	r := newRig(t, srv.Client(), func(o *lock.Options) { o.TTL = longTTL })
 	h := r.take()
 	srv.Pause()
 	at := time.Now() // every renewal was asked for before

@@ -150,6 +150,7 @@ func lives(t *testing.T, h *lock.Lock, d time.Duration) {
 func TestQuorum_endsInTimeWhenAMajorityIsLost(t *testing.T) {
 	t.Parallel()
 	q := newNodes(t, 3)
+	q.opts.TTL = longTTL
 	l := q.quorum()
 	h := q.take(l)
 	q.servers[0].Kill()
