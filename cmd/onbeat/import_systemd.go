@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/foreign"
 )
@@ -28,12 +27,12 @@ func (c *importSystemdCmd) Run(ctx context.Context, a *app) error {
 	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
 		return refuse("dir", c.Dir, "no folder that can be read", "name the folder that has the .timer files")
 	}
-	if timers, err := filepath.Glob(filepath.Join(c.Dir, "*.timer")); err != nil || len(timers) == 0 {
-		return refuse("dir", c.Dir, "no .timer in it", "name the folder that has the .timer files, such as /etc/systemd/system")
-	}
 	var jobs foreign.Jobs
 	if err := jobs.Timers(c.Dir, zone); err != nil {
 		return err
+	}
+	if len(jobs.Schedules())+len(jobs.Notes) == 0 { // each timer is one of the two
+		return refuse("dir", c.Dir, "no .timer in it", "name the folder that has the .timer files, such as /etc/systemd/system")
 	}
 	return c.take(ctx, a, &jobs)
 }

@@ -1,7 +1,9 @@
 package foreign
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,18 +12,18 @@ import (
 
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Timers reads the timers of systemd in a folder, each with its service: systemd.timer(5). The zone is that of the machine.
+// A unit that cannot be read stops no other: each timer becomes a schedule or a note.
 func (j *Jobs) Timers(dir, zone string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.timer"))
+	names, err := namesLike(dir, ".timer")
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		if err := j.timer(dir, filepath.Base(file), zone); err != nil {
-			return err
-		}
+	for _, name := range names {
+		j.timer(dir, name, zone)
 	}
 	return nil
 }
@@ -31,32 +33,39 @@ var (
 	quietSections = []string{"Unit", "Install"}
 	quietTimer    = []string{"OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec", "OnBootSec", "OnStartupSec", "OnActiveSec", "Persistent", "RandomizedDelaySec",
 		"FixedRandomDelay", "AccuracySec", "Unit"}
+	triggers     = []string{"OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec", "OnBootSec", "OnStartupSec", "OnActiveSec"}
 	quietService = []string{"Type", "ExecStart", "WorkingDirectory", "Environment", "TimeoutStartSec", "TimeoutSec", "RuntimeMaxSec", "StandardOutput", "StandardError",
 		"SyslogIdentifier", "RemainAfterExit"}
 )
 
-func (j *Jobs) timer(dir, name, zone string) error {
+func (j *Jobs) timer(dir, name, zone string) {
 	file := filepath.Join(dir, name)
 	timer, err := readUnit(dir, name)
 	if err != nil {
-		return err
+		j.leave(Place{File: file}, name+" "+whyNotRead(err), "")
+		return
 	}
 	of := strings.TrimSuffix(name, ".timer") + ".service"
 	if s, ok := timer.last("Timer", "Unit"); ok {
 		of = s.value
 	}
+	if filepath.Base(of) != of {
+		j.leave(Place{File: file}, "Unit="+of+" is no name of a unit", "")
+		return
+	}
 	service, err := readUnit(dir, of)
 	switch {
 	case isMissing(err):
 		j.leave(Place{File: file}, of+" is not in the folder", "copy it there: systemctl cat "+of)
-		return nil
+		return
 	case err != nil:
-		return err
+		j.leave(Place{File: filepath.Join(dir, of)}, of+" "+whyNotRead(err), "")
+		return
 	}
 	run, why := executionOf(service)
 	if why != nil {
 		j.leave(why.Place, why.value, "")
-		return nil
+		return
 	}
 	base := producer.Schedule{Task: "exec", Payload: run.payload(), Timeout: longRun, MaxAttempts: 1}
 	base.Overlap, base.Missed = schedule.OverlapSkip, schedule.MissedSkip // a service that is active is not started again
@@ -119,11 +128,26 @@ func (j *Jobs) timer(dir, name, zone string) error {
 			j.leave(s.Place, key+": onbeat knows no start of a machine", "use a unit of systemd")
 		}
 	}
-	if taken {
+	switch {
+	case taken:
 		j.others(timer, "Timer", quietTimer)
 		j.others(service, "Service", quietService)
+	case !timer.hasAny("Timer", triggers...):
+		j.leave(Place{File: file}, name+" has no OnCalendar and no OnUnitActiveSec", "")
 	}
-	return nil
+}
+
+// whyNotRead says what is wrong with a file, without its path.
+func whyNotRead(err error) string {
+	var path *fs.PathError
+	var field *task.FieldError
+	switch {
+	case errors.As(err, &path):
+		return "cannot be read: " + path.Err.Error()
+	case errors.As(err, &field):
+		return "cannot be read: " + field.Reason
+	}
+	return err.Error()
 }
 
 // others names the settings that have no effect.

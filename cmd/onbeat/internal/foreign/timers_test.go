@@ -82,6 +82,39 @@ func TestTimers(t *testing.T) {
 		[2]string{"-vars.service:2", "variables"}, [2]string{"-year.timer:2", "years"})
 }
 
+// What lies in a folder besides units is named and holds up no other unit.
+func TestTimers_withOddFiles(t *testing.T) {
+	t.Parallel()
+	service := "[Service]\nExecStart=/bin/a\n"
+	dir := units(t, map[string]string{
+		"dir.timer/x":           "",
+		"empty.timer":           "",
+		"good.timer":            "[Timer]\nOnCalendar=daily\n",
+		"good.service":          service,
+		"good.service.d/x":      "[Service]\nExecStart=/bin/b\n",
+		"good.service.d/n.conf": "",
+		"none.timer":            "[Timer]\nAccuracySec=1s\n",
+		"none.service":          service,
+		"up.timer":              "[Timer]\nOnCalendar=daily\nUnit=../../etc/passwd\n",
+		"off.timer":             "[Timer]\nOnCalendar=daily\n",
+	})
+	if err := os.Symlink(os.DevNull, filepath.Join(dir, "masked.timer")); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(os.DevNull, filepath.Join(dir, "off.service")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfifo", filepath.Join(dir, "pipe.timer")).CombinedOutput(); err != nil {
+		t.Skipf("mkfifo: %s", out)
+	}
+	jobs := timers(t, dir)
+	if list := wantSame(t, jobs); len(list) != 1 || list[0].Name != "good" || !strings.Contains(string(list[0].Payload), "/bin/a") {
+		t.Errorf("%+v", list)
+	}
+	wantNotes(t, jobs, [2]string{"-dir.timer", "no regular file"}, [2]string{"-empty.timer", "masked"}, [2]string{"-masked.timer", "masked"},
+		[2]string{"-none.timer", "OnCalendar"}, [2]string{"-off.service", "masked"}, [2]string{"-pipe.timer", "no regular file"}, [2]string{"-up.timer", "Unit="})
+}
+
 var elapse = regexp.MustCompile(`(?m)^\s*(?:Next elapse|Iter\. #\d+|Iteration #\d+): \w+ (\S+ \S+) UTC$`)
 
 // Each event comes at the times at which systemd itself says that it comes.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/onbeat/onbeat/internal/input"
@@ -21,14 +22,30 @@ type setting struct {
 	section, key, value string
 }
 
+// Reasons why a unit is not read.
+var (
+	errOddFile = errors.New("is no regular file")
+	errMasked  = errors.New("is masked: systemd never starts it")
+)
+
 // readUnit reads dir/name and then dir/name.d/*.conf.
 func readUnit(dir, name string) (*unit, error) {
 	u := &unit{}
-	dropIns, err := filepath.Glob(filepath.Join(dir, name+".d", "*.conf"))
-	if err != nil {
+	dropIns, err := namesLike(filepath.Join(dir, name+".d"), ".conf")
+	if err != nil && !isMissing(err) {
 		return nil, err
 	}
-	for _, file := range append([]string{filepath.Join(dir, name)}, dropIns...) {
+	files := []string{filepath.Join(dir, name)}
+	if isMasked(files[0]) {
+		return nil, errMasked
+	}
+	for _, n := range dropIns {
+		files = append(files, filepath.Join(dir, name+".d", n))
+	}
+	for _, file := range files {
+		if isMasked(file) { // of a drop-in, that it is left out
+			continue
+		}
 		data, err := readSmall(file)
 		if err != nil {
 			return nil, err
@@ -38,8 +55,15 @@ func readUnit(dir, name string) (*unit, error) {
 	return u, nil
 }
 
-// readSmall reads a file that people write by hand.
+// readSmall reads a file that people write by hand. It opens regular files alone: a pipe in a folder has no end.
 func readSmall(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errOddFile
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -116,6 +140,10 @@ func (u *unit) last(section, key string) (setting, bool) {
 	return setting{}, false
 }
 
+func (u *unit) hasAny(section string, keys ...string) bool {
+	return slices.ContainsFunc(u.settings, func(s setting) bool { return s.section == section && slices.Contains(keys, s.key) })
+}
+
 // isOn reports whether a setting is a yes of systemd.
 func (u *unit) isOn(section, key string) bool {
 	s, _ := u.last(section, key)
@@ -124,6 +152,26 @@ func (u *unit) isOn(section, key string) bool {
 		return true
 	}
 	return false
+}
+
+// isMasked reports whether a file says that there is none: it is empty or a link to /dev/null, systemd.unit(5).
+func isMasked(file string) bool {
+	if to, err := os.Readlink(file); err == nil && to == os.DevNull {
+		return true
+	}
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// namesLike lists the names in a folder that end so, in order. Names that begin with a dot are left out.
+func namesLike(dir, suffix string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if n := e.Name(); strings.HasSuffix(n, suffix) && n[0] != '.' {
+			names = append(names, n)
+		}
+	}
+	return names, err
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
