@@ -39,8 +39,12 @@ func (j *Jobs) Celery(file string, data []byte, zone string) error {
 			j.leave(at, "the schedule is not written out", "write it as a dict of literals")
 			continue
 		}
-		for _, e := range entries {
+		for i, e := range entries {
 			at.Line = e.line
+			if later := entries[i+1:].find(e.key); later != nil {
+				j.note(at, fmt.Sprintf("%v: Python keeps the entry of the same name on line %d", e.key, later.line), "")
+				continue
+			}
 			name, isText := e.key.(string)
 			entry, isDict := e.value.(pyDict)
 			if !isText || !isDict {

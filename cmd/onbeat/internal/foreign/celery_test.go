@@ -74,6 +74,19 @@ func TestCelery_ofAModule(t *testing.T) {
 		[2]string{"-shop.py:27", "add_periodic_task"})
 }
 
+// Of two entries of one name, Python keeps the later: both would double the job.
+func TestCelery_ofTheSameNameTwice(t *testing.T) {
+	t.Parallel()
+	var jobs foreign.Jobs
+	if err := jobs.Celery("m.py", []byte("beat_schedule = {\n'a': {'task': 'x', 'schedule': 1},\n'a': {'task': 'y', 'schedule': 2, 'task': 'z'},\n}"), "UTC"); err != nil {
+		t.Fatal(err)
+	}
+	if list := wantSame(t, &jobs); len(list) != 1 || list[0].Task != "z" || list[0].Every != 2*time.Second {
+		t.Errorf("%+v", list)
+	}
+	wantNotes(t, &jobs, [2]string{"m.py:2", "line 3"}, [2]string{"m.py:3", "Python"})
+}
+
 const fixture = `[
 {"model": "auth.user", "pk": 1, "fields": {}},
 {"model": "django_celery_beat.intervalschedule", "pk": 1, "fields": {"every": 5, "period": "minutes"}},

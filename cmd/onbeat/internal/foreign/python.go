@@ -24,14 +24,25 @@ type (
 	unread string
 )
 
-// get returns the value of a key that is a text.
+// get returns the value of a key that is a text: of several, the last, as in Python.
 func (d pyDict) get(key string) (any, bool) {
-	for _, item := range d {
-		if item.key == key {
-			return item.value, true
-		}
+	if item := d.find(key); item != nil {
+		return item.value, true
 	}
 	return nil, false
+}
+
+// find returns the last item of a key, if it is a text.
+func (d pyDict) find(key any) *pyItem {
+	if _, ok := key.(string); !ok {
+		return nil
+	}
+	for i := len(d) - 1; i >= 0; i-- {
+		if d[i].key == key {
+			return &d[i]
+		}
+	}
+	return nil
 }
 
 var pyToken = regexp.MustCompile(`^(?:[ \t\r\f]|\\\n)*(?:(#[^\n]*)|(\n)|([A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*)|([0-9][0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9]+)?)|(\*\*|//|[^\s]))`)
