@@ -24,6 +24,7 @@ var rooms = [][]string{
 		"handlers/notify > handlers instance producer",
 	},
 	{"internal/past"},
+	{"internal/split"},
 	{"internal/queue"},
 	{"internal/history", "internal/store", "internal/tracing"},
 	{"archive"},

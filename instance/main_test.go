@@ -36,10 +36,14 @@ func newRig(t *testing.T, rdb redis.UniversalClient) *rig {
 
 func rigOf(t *testing.T, rdb redis.UniversalClient, namespace string) *rig {
 	t.Helper()
-	p := queue.Partition{Namespace: namespace}
+	return rigIn(t, rdb, queue.Partition{Namespace: namespace})
+}
+
+func rigIn(t *testing.T, rdb redis.UniversalClient, p queue.Partition) *rig {
+	t.Helper()
 	q, err := queue.New(rdb, p, queue.Caps{})
 	must(t, err)
-	reg, err := NewRegistry(rdb, p.Namespace)
+	reg, err := NewRegistry(q.Client(), p.Namespace)
 	must(t, err)
 	return &rig{T: t, rdb: rdb, q: q, reg: reg, p: p, want: 10}
 }

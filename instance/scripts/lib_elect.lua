@@ -81,8 +81,23 @@ local function become(id, m, state)
   record(events, cap_events, "event", state == "r" and "ready" or "draining", "instance", id, "release", m.release)
 end
 
+-- In a namespace that is split, the instances of a release share the partitions: each partition falls to the one with the highest
+-- draw for it (rendezvous hashing: Thaler and Ravishankar, 1998). So one that joins or leaves moves only its own share.
+local part = string.match(instances, "#%d+}:")
+local function draw(m)
+  m.draw = m.draw or redis.sha1hex(m.id .. part)
+  return m.draw
+end
+
+-- newer reports whether an instance ranks above another.
 local function newer(m, best)
-  return not best or m.order > best.order or m.order == best.order and m.gen > best.gen
+  if not best or m.order ~= best.order then
+    return not best or m.order > best.order
+  end
+  if part and m.id ~= best.id then
+    return draw(m) > draw(best)
+  end
+  return m.gen > best.gen
 end
 
 -- living returns the instances whose leases run. No lease of onbeat is longer than a day. If one ends later, another program
@@ -155,8 +170,9 @@ local function pardon(ids)
   local best
   for _, id in ipairs(ids) do
     local m = parse(redis.call("HGET", members, id))
+    m.id = id
     if on_probation(m) and newer(m, best) then
-      best, m.id = m, id
+      best = m
     end
   end
   if best then
@@ -182,7 +198,7 @@ end
 -- ended has the end of the lease of each instance that this call found lost.
 local ended = {}
 
--- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation). With "sticky", an
+-- elect makes the highest-ranked ready instance lead. Rank is (order of its release, generation), see newer. With "sticky", an
 -- incumbent of the newest release stays. If no such instance is left, one that was asked to resign leads, else one on
 -- probation, else one that is suspected. A request to resign ends only if every instance that was not asked is gone: one that
 -- is suspected may be back in a moment.

@@ -10,7 +10,7 @@
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[12] "1" if there was a leader then, and the gate was open
 -- Returns {generation, order, view...}. O(instances + releases); it also reads 1,000 events if Redis has lost the caller's
--- registration.
+-- registration. Errors: PARTITIONS.
 --
 -- A release is newer the later it was first seen after being absent. Leaving cleanly makes a release absent at once, so
 -- a release that you roll back to is the newest again, even while its last instances drain. Being lost makes it absent only
@@ -21,6 +21,10 @@
 -- By the leases that Redis still has, no instance was there. But if an instance led when Redis answered the caller, there
 -- was no time with no leader, and slots that have come since are late, not missed.
 local id, release = ARGV[1], ARGV[6]
+local split = redis.call("HGET", meta, "partitions")
+if split then -- an instance that knows of it registers in each partition
+  return redis.error_reply("PARTITIONS " .. split)
+end
 
 local function at_least(field, value)
   value = tonumber(value) or 0

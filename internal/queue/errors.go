@@ -17,6 +17,8 @@ var (
 	ErrStale = store.Refusal("STALE", "stale call")
 	// ErrAlive: the generation to recover was not declared dead. The script did nothing.
 	ErrAlive = store.Refusal("ALIVE", "generation is alive")
+	// ErrPartitions: the namespace is split into another number of partitions; the error of Redis has the number. Nothing was done.
+	ErrPartitions = store.Refusal("PARTITIONS", "the namespace has another number of partitions")
 	// ErrBulks: as many bulk actions as may be are under way.
 	ErrBulks = errors.New("too many bulk actions are under way")
 )

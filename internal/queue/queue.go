@@ -126,13 +126,13 @@ func New(rdb redis.UniversalClient, p Partition, caps Caps) (*Queue, error) {
 	return &Queue{rdb: rdb, part: p, keys: p.Keys(), caps: caps.WithDefaults()}, nil
 }
 
-// Of returns the queue of a namespace on a client: the one whose [Queue.Client] that is, or else a new one with the default caps.
+// Of returns the queue of a namespace on a client: the one whose [Queue.Client] that is, whichever partition it has, or else a new one
+// with the default caps.
 func Of(rdb redis.UniversalClient, namespace string) (*Queue, error) {
-	p := Partition{Namespace: namespace}
-	if q := behind(rdb); q != nil && q.part == p {
+	if q := behind(rdb); q != nil && q.part.Namespace == namespace {
 		return q, nil
 	}
-	return New(rdb, p, Caps{})
+	return New(rdb, Partition{Namespace: namespace}, Caps{})
 }
 
 // Client returns a client of Redis that knows its queue: [Of] returns the queue again. Packages above take a client and a namespace. So a

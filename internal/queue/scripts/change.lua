@@ -34,7 +34,7 @@
 --   between two slots, how many slots
 --
 -- Returns {now, then the indexes from 0 of the schedules that had changed: the script did nothing for them}.
--- Errors: NOTLEADER. O(n + ahead * log(due)), and 256 KiB a schedule.
+-- Errors: NOTLEADER, PARTITIONS. O(n + ahead * log(due)), and 256 KiB a schedule.
 --
 -- At maxmemory Redis refuses a script's first write if that may take memory, and only the first. So the first write is
 -- chosen: to pause, resume, delete or retire passes; a call that brings a definition is refused as a whole.
@@ -43,6 +43,10 @@ local behind, retired, retirements, revisions, health, pauses = unpack(KEYS, #KE
 local channel, epoch, actor = ARGV[1], ARGV[4], ARGV[5]
 if epoch ~= "" and redis.call("HGET", leader, "epoch") ~= epoch then
   return redis.error_reply("NOTLEADER epoch " .. (redis.call("HGET", leader, "epoch") or "0"))
+end
+local split = redis.call("HGET", meta, "partitions")
+if split then
+  return redis.error_reply("PARTITIONS " .. split)
 end
 
 local defines, head = false, 7

@@ -14,7 +14,7 @@
 -- then n unique keys; if there are any: for each task its unique key's number or 0, then for each key its window in ms
 --
 -- Returns {now, n added, then for each refused task: its index from 0, "id" or "unique" and the ID of the existing task,
--- or "lane" and the lane, if there are too many lanes}.
+-- or "lane" and the lane, if there are too many lanes}. Errors: PARTITIONS.
 --
 -- Tasks that are added again replace the task that is dead or kept under their ID, and a unique key that this ID holds refuses
 -- nothing: its window begins anew. A task that waits or runs refuses the new one, and its unique key stays as it is.
@@ -66,7 +66,14 @@ end
 -- names. The lanes of the dispatcher's own types, which are few, always have room.
 local most_lanes = 2000
 local function shut_lanes()
-  local shut, room = nil, most_lanes - redis.call("HLEN", lanes)
+  local used = redis.call("HLEN", lanes)
+  if used == 0 then -- what is split has no lane of its own, so this costs no other call
+    local split = redis.call("HGET", meta, "partitions")
+    if split then
+      error("PARTITIONS " .. split, 0)
+    end
+  end
+  local shut, room = nil, most_lanes - used
   if room >= n_lanes then
     return nil
   end

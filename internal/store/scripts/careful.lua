@@ -98,4 +98,4 @@ write = function(command, key, ...)
   end
   return reply
 end
-local redis = { call = write, pcall = redis.pcall, error_reply = redis.error_reply }
+local redis = { call = write, pcall = redis.pcall, error_reply = redis.error_reply, sha1hex = redis.sha1hex }

@@ -1,0 +1,120 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/instance"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// says reports whether err is of the number of partitions that Redis knows.
+func says(err error, number string) bool {
+	return errors.Is(err, queue.ErrPartitions) && strings.Contains(err.Error(), "PARTITIONS "+number)
+}
+
+func TestSplit_isForEver(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		count := func(want int) {
+			t.Helper()
+			if n, err := queue.CountPartitions(t.Context(), rdb, ns); n != want || err != nil {
+				t.Fatalf("%d %v, want %d", n, err, want)
+			}
+		}
+		count(1)
+		for range 2 {
+			if err := queue.Split(t.Context(), rdb, ns, 3); err != nil {
+				t.Fatal(err)
+			}
+			count(3)
+		}
+		if err := queue.Split(t.Context(), rdb, ns, 4); !says(err, "3") {
+			t.Error(err)
+		}
+		count(3)
+	})
+}
+
+func TestSplit_notOfWhatIsInUse(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		w := newWorld(t, rdb)
+		w.join("a")
+		if err := queue.Split(t.Context(), rdb, w.part.Namespace, 3); !says(err, "1") {
+			t.Error(err)
+		}
+		w.join("b") // and works on
+	})
+}
+
+// Who does not know that a namespace is split changes nothing in it.
+func TestSplit_refusesThoseWhoDoNotKnow(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		w := newWorld(t, rdb)
+		w.must(queue.Split(t.Context(), rdb, w.part.Namespace, 3))
+		p, err := producer.New(rdb, w.part.Namespace, producer.Config{})
+		w.must(err)
+		for name, do := range map[string]func(ctx context.Context) error{
+			"register": func(ctx context.Context) error {
+				_, _, _, err := w.reg.Register(ctx, instance.Config{}, instance.Past{})
+				return err
+			},
+			"enqueue": func(ctx context.Context) error { _, err := p.Enqueue(ctx, task.New("x", nil)); return err },
+			"apply": func(ctx context.Context) error {
+				_, err := producer.NewSchedules(p, nil).Apply(ctx, producer.Schedule{Name: "s", Rule: schedule.Every(1e9), Task: "x"})
+				return err
+			},
+		} {
+			if err := do(t.Context()); !says(err, "3") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := rdb.HLen(t.Context(), w.keys.Meta).Val(); n != 1 {
+			t.Errorf("meta has %d fields", n)
+		}
+		if n := rdb.Exists(t.Context(), w.keys.Tasks, w.keys.Lanes, w.keys.Instances, w.keys.Schedules, w.keys.Members).Val(); n != 0 {
+			t.Errorf("%d keys", n)
+		}
+	})
+}
+
+// A client that has a queue of a partition leads packages above into that partition, by the name of the namespace.
+func TestOf_findsThePartition(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		q, err := queue.New(rdb, queue.Partition{Namespace: ns, Number: 2}, queue.Caps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := producer.New(q.Client(), ns, producer.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := p.Enqueue(t.Context(), task.New("x", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rdb.HExists(t.Context(), "onbeat:{"+ns+"#2}:tasks", id).Val() {
+			t.Error("the task is not in the partition")
+		}
+		if other, err := queue.Of(q.Client(), ns+"x"); err != nil || other == q {
+			t.Errorf("%v %v", other, err)
+		}
+	})
+}
