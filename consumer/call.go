@@ -64,6 +64,7 @@ func slept(since time.Time) time.Duration {
 func (c *Consumer) send(free room) {
 	c.calling, c.wake = true, time.Time{}
 	c.spare.Reset(spareEvery)
+	c.watches = false
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // what is owed waits in a lane that this consumer does not know yet
@@ -139,6 +140,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	}
 	c.observe(&a)
 	if a.err != nil {
+		c.release()
 		// The call was given up, and its goroutine may still read the old slice. Tried marks each settlement that Redis
 		// may have accepted, unless the call surely was not sent.
 		c.settled = slices.Clone(c.settled)
@@ -163,20 +165,24 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		c.stale = 0
 	}
 	c.portion = c.nextPortion(&a)
+	if r.LeftDue && !c.draining {
+		c.reserve(false, true)
+	}
 	left := c.free().less(r.Claimed)
 	free := left.tasks
-	again = c.plan(r, free)
+	again = c.plan(r, c.mayLook(free))
 	switch full := ofUsers(r) >= a.want; {
 	case !r.MayClaim:
 		c.session.Refused()
 	case full && a.want > 0:
 		// The script stopped at the number asked for. It may not have looked at the other lanes, so NextDue may lie too
 		// late, and no instance may watch for them.
-		again = again || free > 0
+		again = again || c.mayLook(free) > 0
 	// The script saw all lanes and left no due work. From now on the consumer relies on being woken, and the heartbeat
 	// checks that Redis still knows it.
 	case !full && !r.LeftDue:
 		c.session.Watch(c.reads)
+		c.watches = true
 	}
 	c.wakeBy(c.wake)
 	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
@@ -202,8 +208,18 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 	if ahead {
 		return false, nil
 	}
+	c.release()
+	again = again || c.cfg.Pool != nil && r.MayClaim && a.want == 0 // no worker was free, so nobody looked
 	c.gather()
 	return c.caughtUp(r, again)
+}
+
+// mayLook is for how many tasks more the consumer may look: with a pool for one at least, because the pool decides when.
+func (c *Consumer) mayLook(free int) int {
+	if c.cfg.Pool != nil {
+		return max(free, 1)
+	}
+	return free
 }
 
 // ofUsers counts the tasks of a reply that are not the dispatcher's own.
@@ -347,7 +363,7 @@ func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
 			c.settled = append(c.settled, before)
 		case claim.Err != nil:
 			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining || !reply.MayClaim || !c.free().has(t.Type):
+		case c.draining || !reply.MayClaim || !c.mayBegin(t.Type):
 			c.handBack(t, false)
 		default:
 			t.Claimed = reply.Now // the run begins now, which may be long after the lost call

@@ -20,6 +20,8 @@ import (
 type Config struct {
 	// Concurrency is how many tasks run at once, besides the dispatcher's own ([task.Own]), which have two workers more. Default 10.
 	Concurrency int
+	// Pool is shared with the consumers of other partitions, which run Concurrency tasks together. Default nil: nobody shares.
+	Pool *Pool
 	// Queues maps each queue that the consumer reads to its weight. When two queues both have due work, the consumer asks
 	// the one with twice the weight first twice as often. Weights are 1 to 1,000,000. Default: every queue, equal weights.
 	Queues map[string]int

@@ -37,8 +37,11 @@ type Consumer struct {
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
-	busy     room  // how many run of inflight
-	crowd    crowd // how many of these, by schedule
+	busy     room          // how many run of inflight
+	held     int           // workers of the pool that are for the tasks of the call under way, or of the next one
+	bell     chan struct{} // rings when the pool may have a worker
+	watches  bool          // Redis counts on this consumer to look at the next due task
+	crowd    crowd         // how many of these, by schedule
 	results  chan result
 	workers  *workers
 	types    map[string]*taskType // by name, those that ran
@@ -94,6 +97,9 @@ func New(rdb redis.UniversalClient, namespace string, h Handlers, cfg Config) (*
 // The caller must not call Run while an earlier Run has not returned.
 func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
+	if c.cfg.Pool != nil {
+		defer c.cfg.Pool.leave(c)
+	}
 	defer c.alarm.Stop()
 	defer c.spare.Stop()
 	defer c.workers.close()
@@ -115,6 +121,7 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.doubt = c.q.Strict()
 	c.inflight, c.busy, c.crowd = make(map[string]*run, c.cfg.Concurrency), room{}, crowd{}
 	results := make(chan result, c.cfg.Concurrency+ownWorkers)
+	c.held, c.bell, c.watches = 0, make(chan struct{}, 1), false
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
@@ -136,16 +143,20 @@ func (c *Consumer) consume() {
 	var retry <-chan time.Time
 	var failures int
 	for {
-		if free := c.free(); !c.calling && retry == nil && (len(c.settled)+len(c.owed) > 0 || c.doubt || look && free.tasks > 0 || own && free.own > 0) {
-			select {
-			case <-c.session.Draining():
-				return
-			case <-c.session.Context().Done():
-				return
-			default:
+		if !c.calling && retry == nil {
+			must := len(c.settled)+len(c.owed) > 0 || c.doubt
+			free := c.reserve(look, must)
+			if must || look && (free.tasks > 0 || c.mustPass()) || own && free.own > 0 {
+				select {
+				case <-c.session.Draining():
+					return
+				case <-c.session.Context().Done():
+					return
+				default:
+				}
+				c.send(free)
+				look, own = false, false
 			}
-			c.send(free)
-			look, own = false, false
 		}
 		results := c.results
 		if c.calling {
@@ -160,14 +171,15 @@ func (c *Consumer) consume() {
 				retry, look = time.After(c.troubled(err, failures)), true
 			} else {
 				failures, look = 0, look || again
-				own = own || again && c.free().tasks <= 0
+				own = own || again && c.cfg.Pool == nil && c.starved()
 			}
 		case r := <-results:
 			c.ended(r)
 			c.gather()
 			look = look || !c.canSleep()
 		case <-c.spare.C:
-			own = c.free().tasks <= 0
+			own = c.starved()
+		case <-c.bell: // the loop asks the pool again
 		case <-c.alarm.timer.C:
 			c.alarm.Near()
 		case <-c.alarm.C:
@@ -186,6 +198,10 @@ func (c *Consumer) consume() {
 		}
 	}
 }
+
+// mustPass reports whether Redis counts on this consumer for the next due task while others of its pool have all workers: a call lets
+// another instance watch.
+func (c *Consumer) mustPass() bool { return c.cfg.Pool != nil && c.watches }
 
 // canSleep reports whether the loop knows when to look next. It does not know after a time in which no worker was free.
 func (c *Consumer) canSleep() bool { return !c.alarm.at.IsZero() }
@@ -268,6 +284,7 @@ func (c *Consumer) leave(r *run) {
 	delete(c.inflight, r.task.ID)
 	c.busy.add(r.task.Type, -1)
 	c.crowd.add(r.task, -1)
+	c.tally()
 }
 
 // laneClaims lists the lanes of a call: those that the call may claim from, and those into which the script may have to

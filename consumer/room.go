@@ -37,10 +37,54 @@ func (r *room) add(typ string, n int) {
 	r.own += n
 }
 
-// free returns for how many tasks a worker is free.
+// free returns for how many tasks a worker is free. Of a pool, only what the consumer holds is.
 func (c *Consumer) free() room {
 	own := ownWorkers - c.busy.own
-	return room{tasks: c.cfg.Concurrency - c.busy.tasks, own: own, bulk: min(bulkWorkers-c.busy.bulk, own)}
+	free := room{tasks: c.cfg.Concurrency - c.busy.tasks, own: own, bulk: min(bulkWorkers-c.busy.bulk, own)}
+	if c.cfg.Pool != nil {
+		free.tasks = c.held
+	}
+	return free
+}
+
+// reserve makes the consumer hold workers of its pool for the next call, if it has one, and returns what is free. With look the consumer
+// waits for a worker if there is none; else it takes what there is, if it makes a call anyway.
+func (c *Consumer) reserve(look, anyway bool) room {
+	if c.cfg.Pool != nil && (look || anyway) {
+		c.held += c.cfg.Pool.take(c, c.portion-c.held, look)
+	}
+	return c.free()
+}
+
+// tally tells the pool what the consumer uses.
+func (c *Consumer) tally() {
+	if c.cfg.Pool != nil {
+		c.cfg.Pool.note(c, c.busy.tasks+c.held)
+	}
+}
+
+// release gives back what the consumer holds.
+func (c *Consumer) release() {
+	if c.held > 0 {
+		c.held = 0
+		c.tally()
+	}
+}
+
+// mayBegin reports whether there is a worker for a task that no call asked for.
+func (c *Consumer) mayBegin(typ string) bool {
+	if c.cfg.Pool != nil && c.held == 0 && !strings.HasPrefix(typ, task.Own) {
+		c.held += c.cfg.Pool.take(c, 1, false)
+	}
+	return c.free().has(typ)
+}
+
+// starved reports whether due work waits until a worker is free.
+func (c *Consumer) starved() bool {
+	if c.cfg.Pool != nil {
+		return c.cfg.Pool.waits(c)
+	}
+	return c.free().tasks <= 0
 }
 
 // has reports whether there is a worker for a task of a type.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,6 +61,10 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	r := &run{runContext: runContext{parent: parent, task: t, deadline: time.Now().Add(t.RunTimeout())}, typ: typ, probe: typ.began()}
 	c.inflight[t.ID] = r
 	c.busy.add(t.Type, 1)
+	if c.held > 0 && !strings.HasPrefix(t.Type, task.Own) {
+		c.held--
+	}
+	c.tally()
 	c.crowd.add(t, 1)
 	if c.cfg.Observer != nil {
 		c.cfg.Observer.Began(t)
