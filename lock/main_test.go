@@ -46,7 +46,7 @@ type rig struct {
 
 func newRig(t *testing.T, rdb redis.UniversalClient, change ...func(*lock.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, rdb: rdb, opts: lock.Options{Namespace: testredis.Namespace(t), TTL: 2 * time.Second}}
+	r := &rig{T: t, rdb: rdb, opts: lock.Options{Namespace: testredis.Namespace(t), TTL: 4 * time.Second}}
 	for _, f := range change {
 		f(&r.opts)
 	}

@@ -180,9 +180,12 @@ func (b *batch) blame(ctx context.Context, err error) {
 	b.passOver(ctx)
 }
 
-// tell lets the marks go, and tells of what was done. Whatever fails here is no loss: the rows are gone.
+// tell lets the marks go, and tells of what was done, also at the end of a batch that took as long as it may. Whatever fails here is no
+// loss: the rows are gone.
 func (b *batch) tell(ctx context.Context) {
 	m := b.m
+	ctx, done := m.bounded(ctx)
+	defer done()
 	if len(b.rows)+len(b.refused) > 0 {
 		m.most = min(2*m.most, maxBatch)
 	}
