@@ -31,11 +31,11 @@ func (w *world) follow(f *Follower) Following {
 	return got
 }
 
-// ratios are how stale schedules are at a moment.
+// ratios are how stale schedules are at a moment, to a tenth: a schedule without a success counts from when it was made, which is a moment after the test began.
 func ratios(f *Follower, at time.Time) map[string]float64 {
 	all := map[string]float64{}
 	for _, s := range f.found(at).Stale {
-		all[s.Schedule] = math.Round(100*s.Ratio) / 100
+		all[s.Schedule] = math.Round(10*s.Ratio) / 10
 	}
 	return all
 }
