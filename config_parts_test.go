@@ -31,8 +31,9 @@ func TestConfig_reachesItsParts(t *testing.T) {
 			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 		}
 	}
-	// The dispatcher makes these itself: the ID of an instance, what it handles, its log, and the labels of the context of Run.
-	made := map[string]bool{"ID": true, "Types": true, "Queues": true, "Log": true, "Labels": true}
+	// The dispatcher makes these itself: the ID of an instance, what it handles, its log, the pool of several partitions, and the labels
+	// of the context of Run.
+	made := map[string]bool{"ID": true, "Types": true, "Queues": true, "Log": true, "Pool": true, "Labels": true}
 	if len(c.consumer().Queues) == 0 {
 		t.Error("consumer.Config.Queues is not set by a Config")
 	}
