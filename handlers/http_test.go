@@ -183,7 +183,11 @@ func TestHTTP_hidesSecretsInErrors(t *testing.T) {
 	h := newHTTP(t, handlers.HTTPConfig{})
 	for name, s := range map[string]*httptest.Server{"refused": closed, "slow": slow, "status": fails, "location": bad} {
 		u, _ := url.Parse(s.URL)
-		err := ask(t, h, "url", "http://user:secret@"+u.Host+"/path?token=secret#secret", "timeout", "50ms", "body", "secret",
+		timeout := "20s"
+		if name == "slow" {
+			timeout = "50ms"
+		}
+		err := ask(t, h, "url", "http://user:secret@"+u.Host+"/path?token=secret#secret", "timeout", timeout, "body", "secret",
 			"headers", map[string]string{"Authorization": "secret"})
 		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "user") {
 			t.Errorf("%s: %v", name, err)
