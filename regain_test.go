@@ -132,7 +132,14 @@ func (w *lossy) archived(a archive.Archive, name string, want func(*archive.Sche
 
 func (w *lossy) open() archive.Archive {
 	w.Helper()
-	a, err := sqlarchive.Config{URL: w.url}.Open(w.Context(), "lossy", zerolog.Nop())
+	var a archive.Archive
+	var err error
+	testredis.Eventually(w.T, patience, func() error { // the leader may make the tables just now
+		if a, err = (sqlarchive.Config{URL: w.url}).Open(w.Context(), "lossy", zerolog.Nop()); errors.Is(err, archive.ErrUnavailable) {
+			return err
+		}
+		return nil
+	}, "the archive opens")
 	must(w.T, err)
 	w.Cleanup(func() { must(w.T, a.Close()) })
 	return a

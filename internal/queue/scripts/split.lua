@@ -8,5 +8,7 @@ local had = redis.call("HGET", meta, "partitions") or redis.call("EXISTS", meta)
 if had and had ~= n then
   return redis.error_reply("PARTITIONS " .. had)
 end
-redis.call("HSET", meta, "partitions", n)
+if not had then
+  redis.call("HSET", meta, "partitions", n)
+end
 return tonumber(n)
