@@ -20,6 +20,7 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
@@ -30,6 +31,10 @@ import (
 type Config struct {
 	// Namespace names the dispatcher: instances with the same namespace on the same Redis belong together.
 	Namespace string
+	// Partitions is into how many partitions the namespace is split, 1 to 256: each lies on one node of a Redis Cluster, and is a whole
+	// dispatcher of its own keys. Choose once, several for each node; all processes of a namespace give the same. Default 1: the
+	// namespace is not split. See docs/scaling.md.
+	Partitions int
 	// Release is the version that this process runs. All instances without one count as the same release.
 	Release string
 
@@ -154,9 +159,19 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	return errors.Join(c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
+	return errors.Join(c.checkPartitions(), c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
 		field.In("caps", c.caps().Validate()), limit,
 		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkOpeners(), notify.Validate(c.Notify), field.In("heartbeat", c.Heartbeat.Validate()))
+}
+
+func (c Config) checkPartitions() error {
+	if err := split.Check(c.Partitions); err != nil {
+		return err
+	}
+	if c.Partitions > 1 && c.Outbox != nil {
+		return &task.FieldError{Field: "outbox", Reason: "cannot move tasks into several partitions", Hint: "give the outbox a namespace of its own, which is not split"}
+	}
+	return nil
 }
 
 func (c Config) checkOpeners() (err error) {
@@ -189,4 +204,50 @@ func (c Config) consumer() consumer.Config {
 		Concurrency: c.Concurrency, Queues: c.Queues, Strict: c.Strict, Limits: c.Limits, Drain: c.Drain, Hurry: c.Hurry,
 		Secret: c.Secret, Observer: c.Observer, Log: c.Log, TracerProvider: c.TracerProvider,
 	}
+}
+
+// Dial returns a Redis client for a URL, tuned for a [Dispatcher]. It does not connect yet; close it when done.
+//
+//	redis://user:password@host:6379/0
+//	redis-sentinel://user:password@host:26379,host:26379/master-name/0
+//	redis-cluster://user:password@host:6379,host:6379
+//
+// With rediss:// the connection is encrypted. Dial refuses an invalid URL with a [*task.FieldError], which does not show
+// its password. docs/reference.md has the parameters, also those for certificates.
+func Dial(rawURL string) (redis.UniversalClient, error) { return Dialer{}.Dial(rawURL) }
+
+// Dialer is [Dial] with a log. The zero value is Dial.
+type Dialer struct {
+	// Log receives a warning for sentinels that name a server which is not a primary. The zero Logger discards it.
+	Log zerolog.Logger
+}
+
+// Dial is [Dial].
+func (d Dialer) Dial(rawURL string) (redis.UniversalClient, error) {
+	return store.Dialer(d).Dial(rawURL)
+}
+
+// Durability says for how many replicas a write waits (the WAIT of Redis).
+//
+// A write that Redis answered is on that many replicas, so it outlives the primary if one of them is promoted. This is no
+// consensus: a sentinel may promote another replica. Unless Strict is set, too few or too slow replicas do not stop the
+// work: it goes on, is as durable as without, and Report is called.
+type Durability struct {
+	// Replicas is how many replicas must have a write before a call returns. Default 0: calls do not wait.
+	Replicas int
+	// Timeout is how long a call waits for them. Default 200ms, at most 2s, and less than the client's read timeout.
+	Timeout time.Duration
+	// Strict: a write that too few replicas have returns [task.ErrUnreplicated], and the caller retries. So no task begins
+	// whose claim the next primary may not have, and no task begins while there are too few replicas. If Replicas is the
+	// number of all replicas, no slot runs twice in a failover.
+	Strict bool
+	// Report is called when there are too few replicas, with how many there were, and when there are enough again. Default: a
+	// [Dispatcher] logs it.
+	Report func(replicas int, enough bool)
+}
+
+// Durable returns a client whose scripts return once replicas have their writes. Give it to package lock. A [Dispatcher]
+// makes its own from [Config.Durability]. Closing the client closes rdb.
+func Durable(rdb redis.UniversalClient, d Durability) redis.UniversalClient {
+	return store.Durable(rdb, store.Durability(d))
 }

@@ -31,9 +31,9 @@ func TestConfig_reachesItsParts(t *testing.T) {
 			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 		}
 	}
-	// The dispatcher makes these itself: the ID of an instance, what it handles, its log, the pool of several partitions, and the labels
+	// The dispatcher makes these itself: the ID of an instance, what it handles, its log, what several partitions share, and the labels
 	// of the context of Run.
-	made := map[string]bool{"ID": true, "Types": true, "Queues": true, "Log": true, "Pool": true, "Labels": true}
+	made := map[string]bool{"ID": true, "Types": true, "Queues": true, "Log": true, "Pool": true, "Order": true, "Labels": true}
 	if len(c.consumer().Queues) == 0 {
 		t.Error("consumer.Config.Queues is not set by a Config")
 	}

@@ -10,13 +10,15 @@ import (
 
 // Tests look at what callers do not get.
 
-func (d *Dispatcher) Queue() *queue.Queue { return d.q }
+func (d *Dispatcher) Queue() *queue.Queue { return d.parts[0].q }
 
 func (d *Dispatcher) Instances() (*instance.Registry, error) {
-	return instance.NewRegistry(d.rdb, d.cfg.Namespace)
+	return instance.NewRegistry(d.parts[0].rdb, d.cfg.Namespace)
 }
 
-func (d *Dispatcher) Schedules() *producer.Schedules { return producer.NewSchedules(d.producer, nil) }
+func (d *Dispatcher) Schedules() *producer.Schedules {
+	return producer.NewSchedules(d.parts[0].producer, nil)
+}
 
 // TellOfArchive has targets hear of an archive that has been behind for that long.
 func (d *Dispatcher) TellOfArchive(behindFor time.Duration) { d.behindFor = behindFor }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -28,13 +29,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/handlers/notify"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/seal"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/outbox"
@@ -46,22 +45,19 @@ import (
 // Dispatcher is one process's part of a namespace. Register handlers and schedules first, then call Run. Enqueue at any
 // time.
 type Dispatcher struct {
-	cfg      Config
-	q        *queue.Queue
-	rdb      redis.UniversalClient // that of q
-	mux      *handlers.Mux
-	producer *producer.Producer
-	admin    *admin.Admin
-	archive  *archive.Source // nil: none
+	cfg       Config
+	mux       *handlers.Mux
+	parts     []*part // one for each partition
+	producers *split.Producers
+	admin     *admin.Admin // of all
 
 	behindFor time.Duration // notify.Config.BehindFor; tests shorten it
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
-	leaves    bool                // nothing is declared: stored schedules stay as they are
-	scheduler *producer.Scheduler // set while it runs
-	node      *instance.Manager   // the same, and after
-	bad       error               // what registration refused
+	leaves    bool  // nothing is declared: stored schedules stay as they are
+	runs      bool  // Run was called, and goes on or has ended
+	bad       error // what registration refused
 }
 
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses an invalid config with a
@@ -76,59 +72,27 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 	if err := store.Durability(cfg.Durability).ValidateFor(rdb); err != nil {
 		return nil, field.In("durability", err)
 	}
-	var kept *archive.Source
-	if cfg.Archive != nil {
-		var err error
-		if kept, err = archive.NewSource(cfg.Archive, cfg.Namespace, cfg.Log); err != nil {
-			return nil, err
-		}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	p := queue.Partition{Namespace: cfg.Namespace}
 	durable := store.Durable(rdb, cfg.durability())
 	if cfg.Observer != nil {
 		durable = store.Observed(durable, cfg.Observer)
 	}
-	q, err := queue.New(durable, p, cfg.caps())
-	if err != nil {
-		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	keys, err := seal.New(cfg.Encryption, cfg.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	q.SealWith(keys)
-	if cfg.Observer != nil {
-		if err := cfg.Observer.Bind(q.Client(), cfg.Namespace); err != nil {
+	d := &Dispatcher{cfg: cfg, mux: handlers.NewMux()}
+	var producers []*producer.Producer
+	var admins []*admin.Admin
+	for i := range max(cfg.Partitions, 1) {
+		p, err := d.newPart(durable, i+1)
+		if err != nil {
 			return nil, err
 		}
+		d.parts, producers, admins = append(d.parts, p), append(producers, p.producer), append(admins, p.admin)
 	}
-	d := &Dispatcher{cfg: cfg, q: q, rdb: q.Client(), mux: handlers.NewMux(), archive: kept}
-	d.producer, err = producer.New(d.rdb, cfg.Namespace, producer.Config{
-		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, TracerProvider: cfg.TracerProvider,
-	})
-	if err != nil {
-		return nil, err
-	}
-	d.admin, err = admin.New(d.rdb, cfg.Namespace, d.producer, kept)
-	if err != nil {
-		return nil, err
-	}
-	bulk, err := admin.NewBulkHandler(d.rdb, cfg.Namespace, d.producer, cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.mux.Handle(task.BulkType, bulk); err != nil {
-		return nil, err
-	}
-	if err := d.handleNotify(); err != nil {
-		return nil, err
-	}
-	if err := d.mux.Handle(notify.HeartbeatType, notify.NewHeartbeatHandler(cfg.Heartbeat, d.heartbeatOf, d.tellsOf(), cfg.Log)); err != nil {
-		return nil, err
-	}
+	d.producers = split.NewProducers(func(ctx context.Context) ([]string, error) {
+		return queue.Split(ctx, durable, cfg.Namespace, len(producers), slices.Sorted(maps.Keys(cfg.Limits))...)
+	}, producers)
+	d.admin = admin.Join(d.producers, admins)
 	return d, nil
 }
 
@@ -153,7 +117,11 @@ func (d *Dispatcher) checkPayload(t *task.Task) error {
 // Handle registers the handler of a type. If the handler says its schedule (see [handlers.Scheduled]), Handle declares that
 // schedule, under the name of the type. If Handle refuses, it returns the error, and Run returns it again.
 func (d *Dispatcher) Handle(typ string, h handlers.TaskHandler) error {
-	if err := d.mux.Handle(typ, h); err != nil {
+	err := d.parts[0].free(typ)
+	if err == nil {
+		err = d.mux.Handle(typ, h)
+	}
+	if err != nil {
 		return d.refuse(fmt.Errorf("handle %q: %w", typ, err))
 	}
 	s, ok := handlers.As[handlers.Scheduled](h)
@@ -168,7 +136,12 @@ func (d *Dispatcher) Handle(typ string, h handlers.TaskHandler) error {
 }
 
 // Use wraps the handlers registered so far and from now on in middleware, the first outermost.
-func (d *Dispatcher) Use(mw ...handlers.Middleware) { d.mux.Use(mw...) }
+func (d *Dispatcher) Use(mw ...handlers.Middleware) {
+	d.mux.Use(mw...)
+	for _, p := range d.parts {
+		p.own.Use(mw...)
+	}
+}
 
 // Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options (queue,
 // priority, timeout, attempts, backoff). The schedule belongs to this release. When a newer release leads that does not
@@ -187,7 +160,7 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 		err = errOption
 	}
 	if err == nil {
-		err = d.producer.CheckSchedule(&s)
+		err = d.parts[0].producer.CheckSchedule(&s)
 	}
 	if err != nil {
 		return d.refuse(fmt.Errorf("schedule %q: %w", name, err))
@@ -226,7 +199,7 @@ func (d *Dispatcher) refuse(err error) error {
 func (d *Dispatcher) Declare(list []Schedule) error {
 	named := map[string]bool{}
 	for i := range list {
-		if err := d.producer.CheckSchedule(&list[i]); err != nil {
+		if err := d.parts[0].producer.CheckSchedule(&list[i]); err != nil {
 			return fmt.Errorf("schedule %q: %w", list[i].Name, err)
 		}
 		if named[list[i].Name] {
@@ -240,11 +213,15 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.scheduler != nil {
-		if err := d.checkHandled(kept); err != nil {
+	if d.runs {
+		if err := errors.Join(d.checkHandled(kept), d.checkPlaces(kept)); err != nil {
 			return err
 		}
-		defer d.scheduler.Redeclare()
+		defer func() {
+			for _, p := range d.parts {
+				p.scheduler.Redeclare()
+			}
+		}()
 	}
 	d.schedules, d.leaves = kept, list == nil
 	return nil
@@ -284,12 +261,13 @@ func (d *Dispatcher) declared() []producer.Schedule {
 // Enqueue adds one task, with the options applied, and returns its ID. If the ID or unique key is taken, the error matches
 // [task.ErrDuplicate], and the returned ID is that of the task that holds it. See [producer.Producer.Enqueue] for other errors.
 func (d *Dispatcher) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
-	return d.producer.Enqueue(ctx, t, opts...)
+	return d.producers.Enqueue(ctx, t, opts...)
 }
 
-// EnqueueAll adds tasks, thousands a round trip. See [producer.Producer.EnqueueAll].
+// EnqueueAll adds tasks, thousands a round trip. See [producer.Producer.EnqueueAll]. With [Config.Partitions] the tasks of each partition
+// are a batch of their own: if some cannot be added, the result still has an entry for each task, which says why not.
 func (d *Dispatcher) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result, error) {
-	return d.producer.EnqueueAll(ctx, tasks)
+	return d.producers.EnqueueAll(ctx, tasks)
 }
 
 // Admin looks at the namespace's tasks, schedules, instances and events, and changes them: get, list, count, cancel, retry,
@@ -303,12 +281,17 @@ func (d *Dispatcher) Admin() *admin.Admin {
 // and is safe for concurrent use.
 func (d *Dispatcher) Unready() error {
 	d.mu.Lock()
-	node := d.node
+	runs := d.runs
 	d.mu.Unlock()
-	if node == nil {
+	if !runs {
 		return errNotRun
 	}
-	return node.Unready()
+	for _, p := range d.parts {
+		if err := p.node.Unready(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var errNotRun = errors.New("not started: Run has not been called, or has not begun")
@@ -322,18 +305,6 @@ func (d *Dispatcher) Outbox() *outbox.Outbox {
 	}
 }
 
-// handleNotify registers the handler of the tasks that send messages, if there are targets.
-func (d *Dispatcher) handleNotify() error {
-	if len(d.cfg.Notify) == 0 {
-		return nil
-	}
-	h, err := notify.NewHandler(d.cfg.Notify, d.tellsOf(), d.q, d.cfg.Log)
-	if err != nil {
-		return err
-	}
-	return d.mux.Handle(notify.Type, h)
-}
-
 // tellsOf is the observer of messages and heartbeats; nil if there is none.
 func (d *Dispatcher) tellsOf() notify.Observer {
 	if d.cfg.Observer == nil {
@@ -342,19 +313,16 @@ func (d *Dispatcher) tellsOf() notify.Observer {
 	return d.cfg.Observer
 }
 
-// heartbeatOf returns the heartbeat of a schedule as it is now: URLs are in no task.
-func (d *Dispatcher) heartbeatOf(ctx context.Context, schedule string) (*producer.Heartbeat, error) {
-	s, err := producer.NewSchedules(d.producer, nil).Get(ctx, schedule)
-	return s.Schedule.Heartbeat, err
-}
-
 // Close closes the connections to the archive, if there is one. Call it when neither Run nor what [Dispatcher.Admin] returned
 // is used any more. The caller closes the client of Redis.
 func (d *Dispatcher) Close() error {
-	if d.archive == nil {
-		return nil
+	var errs []error
+	for _, p := range d.parts {
+		if p.archive != nil {
+			errs = append(errs, p.archive.Close())
+		}
 	}
-	return d.archive.Close()
+	return errors.Join(errs...)
 }
 
 // What a [Dispatcher] takes and returns, so that a program that uses one imports few other packages.

@@ -19,12 +19,12 @@ var rooms = [][]string{
 	{"api", "client", "archive/sqlarchive", "postgres"},
 	{"."},
 	{"admin > admin/audit", "admin/audit"},
+	{"internal/split"},
 	{
 		"outbox > producer", "producer > instance", "consumer > handlers instance", "internal/archiver > instance", "instance", "handlers > lock", "lock",
 		"handlers/notify > handlers instance producer",
 	},
 	{"internal/past"},
-	{"internal/split"},
 	{"internal/queue"},
 	{"internal/history", "internal/store", "internal/tracing"},
 	{"archive"},

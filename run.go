@@ -9,15 +9,17 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/google/uuid"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/archiver"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -33,63 +35,75 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if bad != nil {
 		return bad
 	}
+	if err := d.open(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	own := d.cfg.instance()
-	own.Types = d.mux.Types()
+	own.Types = slices.Sorted(slices.Values(append(d.mux.Types(), d.parts[0].own.Types()...)))
 	own.Queues = slices.Sorted(maps.Keys(d.cfg.Queues))
-	node, err := instance.New(d.rdb, d.cfg.Namespace, own)
-	if err != nil {
-		return err
-	}
-	log := d.cfg.Log.With().Str("instance", node.ID()).Logger()
 	tasks := d.cfg.consumer()
-	tasks.Log, tasks.Labels = log, labels(ctx)
-	work, err := consumer.New(d.rdb, d.cfg.Namespace, d.mux, tasks)
-	if err != nil {
-		return err
+	tasks.Labels = labels(ctx)
+	if len(d.parts) > 1 {
+		own.ID, own.Order, tasks.Pool = uuid.Must(uuid.NewV7()).String(), &instance.Order{}, consumer.NewPool(own.Concurrency)
 	}
-	schedules, err := producer.NewScheduler(d.rdb, d.cfg.Namespace, producer.SchedulerConfig{
-		Horizon: 2 * node.Lease(), Declared: d.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
-		TracerProvider: d.cfg.TracerProvider, Archive: d.archive,
-	})
-	if err != nil {
-		return err
+	var serves []func(*instance.Session) error
+	for _, p := range d.parts {
+		serve, err := p.prepare(own, tasks)
+		if err != nil {
+			return err
+		}
+		serves = append(serves, serve)
 	}
-	mover, err := d.mover(log)
-	if err != nil {
-		return err
-	}
-	notifier, err := d.notifier(log)
-	if err != nil {
-		return err
-	}
-	heart, err := notify.NewHeart(d.rdb, d.cfg.Namespace, notify.HeartConfig{
-		Heartbeat: d.cfg.Heartbeat, Well: d.onBeat, Schedules: schedules, Queue: queueOf(d.cfg.Queues), Log: log,
-	})
-	if err != nil {
-		return err
-	}
-	kept := producer.NewSchedules(d.producer, nil)
 	d.mu.Lock()
-	d.scheduler, d.node = schedules, node
+	d.runs = true
 	d.mu.Unlock()
+	// A person who asks one partition's instance to drain asks them all, and so does an error of one.
+	all, ctx := errgroup.WithContext(ctx)
+	for i, p := range d.parts {
+		all.Go(func() error {
+			err := p.node.Run(ctx, serves[i])
+			return cmp.Or(err, errDrained)
+		})
+	}
+	if err := all.Wait(); !errors.Is(err, errDrained) {
+		return err
+	}
+	return nil
+}
 
-	return node.Run(ctx, func(session *instance.Session) error {
-		var g errgroup.Group
-		g.Go(func() error { return schedules.Run(session) })          // only the leader schedules
-		g.Go(func() error { return kept.KeepHealth(session, heart) }) // only the leader notes how they went
-		g.Go(func() error { return work.Run(session) })               // Redis decides which instance may take work
-		g.Go(func() error { return move(mover, session) })            // every instance moves
-		if d.cfg.Heartbeat.URL != "" {
-			g.Go(func() error { return heart.Run(session) }) // only the leader's beats
+// errDrained says that the instance has left a partition, so that it leaves the others.
+var errDrained = errors.New("the instance has left")
+
+// open waits until Redis says that the namespace has as many partitions as this config, however long that takes.
+func (d *Dispatcher) open(ctx context.Context) error {
+	for {
+		err := d.producers.Open(ctx)
+		if err == nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.checkPlaces(d.schedules)
 		}
-		if d.archive != nil {
-			g.Go(func() error { return d.archiver(notifier, log).Run(session) }) // only the leader archives
+		if !store.Retryable(err) {
+			return err
 		}
-		if notifier != nil {
-			g.Go(func() error { return notifier.Run(session) }) // only the leader notifies
+		d.cfg.Log.Warn().Err(err).Msg("waiting for redis")
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
 		}
-		return g.Wait()
-	})
+	}
+}
+
+// checkPlaces refuses schedules whose tasks would lie apart from the others of their type, if that has a limit.
+func (d *Dispatcher) checkPlaces(list []producer.Schedule) error {
+	var all []error
+	for i := range list {
+		if err := d.producers.CheckSchedule(context.Background(), &list[i]); err != nil {
+			all = append(all, fmt.Errorf("schedule %q: %w", list[i].Name, err))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // labels are the pprof labels of the context that Run got: handlers run under them too.
@@ -100,16 +114,6 @@ func labels(ctx context.Context) pprof.LabelSet {
 		return true
 	})
 	return pprof.Labels(list...)
-}
-
-// mover returns what moves the tasks of the outbox, or nil without one.
-func (d *Dispatcher) mover(log zerolog.Logger) (*outbox.Mover, error) {
-	if d.cfg.Outbox == nil {
-		return nil, nil //nolint:nilnil // no outbox has no mover
-	}
-	return outbox.NewMover(outbox.MoverConfig{
-		Database: d.cfg.Outbox, Redis: d.rdb, Namespace: d.cfg.Namespace, Producer: d.producer, Observer: d.cfg.Observer, Log: log,
-	})
 }
 
 // move moves tasks while the instance is registered and does not drain.
@@ -127,15 +131,6 @@ func move(m *outbox.Mover, s *instance.Session) error {
 		}
 	}()
 	return m.Run(ctx)
-}
-
-// archiver archives what happens while this instance leads. The notifier, nil if there is no target, hears how it goes.
-func (d *Dispatcher) archiver(n *notify.Notifier, log zerolog.Logger) *archiver.Archiver {
-	cfg := archiver.Config{Observer: archiving{d.cfg.Observer, n}, Log: log}
-	if n != nil {
-		cfg.Needed = n.Needed
-	}
-	return archiver.New(d.q, d.archive, cfg)
 }
 
 // archiving tells the observer and the notifier how archiving goes. Each may be nil.
@@ -161,17 +156,6 @@ func (a archiving) ArchiveLost(entries int64) {
 	}
 }
 
-// notifier returns what runs on the leader's side, or nil without targets.
-func (d *Dispatcher) notifier(log zerolog.Logger) (*notify.Notifier, error) {
-	if len(d.cfg.Notify) == 0 {
-		return nil, nil //nolint:nilnil // there is none, which is no error
-	}
-	return notify.New(d.rdb, d.cfg.Namespace, notify.Config{
-		Targets: d.cfg.Notify, Queue: queueOf(d.cfg.Queues), BehindFor: d.behindFor,
-		Troubles: d.troubles, Log: log,
-	})
-}
-
 // queueOf is the queue in which messages wait: one that this instance, which leads, takes from. It is the default queue if that is
 // one of them, else the one with the largest weight.
 func queueOf(queues map[string]int) string {
@@ -182,8 +166,8 @@ func queueOf(queues map[string]int) string {
 }
 
 // troubles returns what is not well now and has a topic of its own, from the one place that decides it: the status.
-func (d *Dispatcher) troubles(ctx context.Context) ([]notify.Trouble, error) {
-	status, err := d.admin.Activity.Status(ctx)
+func (p *part) troubles(ctx context.Context) ([]notify.Trouble, error) {
+	status, err := p.admin.Activity.Status(ctx)
 	var list []notify.Trouble
 	for i := range status.Trouble {
 		l := &status.Trouble[i]

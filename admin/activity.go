@@ -84,6 +84,8 @@ type Counts struct {
 
 	Schedules int64  `json:"schedules"`
 	Lanes     []Lane `json:"lanes"`
+	// CouldNotAsk are the partitions that did not answer: what they have is not counted.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // Lane counts the tasks of one queue, type and priority, as [Counts] does, without those that are held.

@@ -59,6 +59,8 @@ type List[T any] struct {
 	Items []T `json:"items"`
 	// Next is what to pass as After to read the next page. "": this page is the last.
 	Next string `json:"next,omitempty"`
+	// CouldNotAsk are the partitions that did not answer: what they have is not in the list.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // ListOf returns a page whose items are never null in JSON.

@@ -32,6 +32,8 @@ type Beat struct {
 	Sessions  []Session  `json:"sessions"`  // the oldest first
 	// Unknown are the schedules of the query that are gone, and had no slot in that time.
 	Unknown []string `json:"unknown,omitempty"`
+	// CouldNotAsk are the partitions that did not answer.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // BeatLine is the slots of one schedule, each by itself or summed up.
@@ -77,6 +79,8 @@ type Term struct {
 	// From is zero if no event tells when the term began. To is zero while the instance leads.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
+	// Partition is the one that it led, if the namespace is split.
+	Partition int `json:"partition,omitempty"`
 }
 
 // Session is a time in which an instance was registered.

@@ -1,11 +1,36 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
+
+// adder adds tasks, as a [producer.Producer] does.
+type adder interface {
+	Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error)
+	EnqueueAll(ctx context.Context, list []*task.Task) ([]producer.Result, error)
+}
+
+func enqueue(ctx context.Context, p adder, list []*task.Task) ([]Enqueued, error) {
+	if len(list) == 1 { // concurrent calls share round trips
+		id, err := p.Enqueue(ctx, list[0])
+		refused := errors.Is(err, task.ErrDuplicate) || errors.Is(err, task.ErrInvalid) && !errors.As(err, new(*producer.BatchError))
+		if err != nil && !refused {
+			return nil, err
+		}
+		return []Enqueued{{id, err}}, nil
+	}
+	results, err := p.EnqueueAll(ctx, list)
+	out := make([]Enqueued, len(results))
+	for i, r := range results {
+		out[i] = Enqueued{r.ID, r.Err}
+	}
+	return out, err
+}
 
 // Enqueued says what became of one task that was to be added. It is one of three: the task was added (Err is nil); another
 // task is already there (Err is a [*task.Refused] and matches [task.ErrDuplicate]); or the task was refused (any other Err,

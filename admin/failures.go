@@ -100,8 +100,12 @@ func (t *tasks) failures(ctx context.Context, o FailureQuery, pages int) (List[F
 	for _, g := range groups {
 		page.Items = append(page.Items, *g)
 	}
-	slices.SortFunc(page.Items, func(a, b FailureGroup) int {
+	sortFailures(page.Items)
+	return page, nil
+}
+
+func sortFailures(list []FailureGroup) {
+	slices.SortFunc(list, func(a, b FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Error, b.Error))
 	})
-	return page, nil
 }

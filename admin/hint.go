@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/onbeat/onbeat/archive"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
@@ -41,6 +42,8 @@ func hintOf(err error) string {
 		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
 	case errors.Is(err, task.ErrNoKey):
 		return "give this process the key: encryption.keys of its config"
+	case errors.Is(err, queue.ErrPartitions):
+		return "the error says how many partitions the namespace has: give partitions that number; docs/scaling.md has the way to another"
 	case OfReplica(err):
 		return namePrimary
 	}

@@ -43,7 +43,8 @@ type Instance struct {
 	Resigned   bool             `json:"resigned,omitempty"`  // it was asked to resign, and leads only if no other can
 	Suspected  bool             `json:"suspected,omitempty"` // it showed no sign of life while it led: another leads, if one can
 	Leader     bool             `json:"leader"`
-	Epoch      int64            `json:"epoch,omitempty"` // of the leader
+	Epoch      int64            `json:"epoch,omitempty"` // of the leader; 0 in a namespace that is split
+	Leads      []int            `json:"leads,omitempty"` // the partitions that it leads, if the namespace is split
 	Lead       instance.Lead    `json:"lead"`
 	Consume    instance.Consume `json:"consume"`
 	Running    int64            `json:"running"`
@@ -79,6 +80,10 @@ type InstanceList struct {
 	// LeaderlessSince is set while no instance leads: the moment at which the last leader's lease ended, zero if it is not
 	// known.
 	LeaderlessSince time.Time `json:"leaderless_since,omitzero"`
+	// LeaderlessParts are the partitions that no instance leads, if the namespace is split.
+	LeaderlessParts []int `json:"leaderless_partitions,omitempty"`
+	// CouldNotAsk are the partitions that did not answer.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // Leader returns the instance that leads, or nil.
@@ -105,7 +110,7 @@ func (l *InstanceList) Leaderless() string {
 func (l *InstanceList) Handles(queue, typ string) bool {
 	lead := l.Leader()
 	return slices.ContainsFunc(l.Items, func(i Instance) bool {
-		may := lead == nil || i.ID == lead.ID || i.State == "ready" &&
+		may := lead == nil || i.Leader || i.State == "ready" &&
 			(lead.Consume == instance.ConsumeAll || lead.Consume == instance.ConsumeRelease && i.Order == lead.Order)
 		return may && i.LeaseLeftMS > 0 && slices.Contains(i.Types, typ) && (len(i.Queues) == 0 || slices.Contains(i.Queues, queue))
 	})

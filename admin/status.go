@@ -16,6 +16,8 @@ type Status struct {
 	// Leader and Release say which instance leads; both are empty if none does.
 	Leader  string `json:"leader,omitempty"`
 	Release string `json:"release,omitempty"`
+	// Leads says how many partitions each instance leads, if the namespace is split. Then Leader is the one that leads most.
+	Leads []Leads `json:"leads,omitempty"`
 
 	Trouble []Trouble `json:"trouble"` // at most 20 of each kind
 	// More is how many were left out.
@@ -23,6 +25,15 @@ type Status struct {
 	// CouldNotAsk are the sources that did not answer. What they know is not in Trouble.
 	CouldNotAsk []Unasked    `json:"could_not_ask"`
 	Counts      StatusCounts `json:"counts"`
+
+	working []Instance // those that Counts.Instances counts
+}
+
+// Leads is how many partitions an instance leads.
+type Leads struct {
+	Instance   string `json:"instance"`
+	Release    string `json:"release,omitempty"`
+	Partitions []int  `json:"partitions"`
 }
 
 // StatusCounts are the figures of a status.
@@ -61,6 +72,8 @@ type Trouble struct {
 	Text  string    `json:"text"`
 	// Show is the command that shows more.
 	Show string `json:"show"`
+	// Partitions are those where it is so, if the namespace is split and the trouble is not that of one schedule.
+	Partitions []int `json:"partitions,omitempty"`
 
 	typ        string // of the tasks of the schedule, if no instance handles it
 	ofSchedule bool
@@ -93,11 +106,12 @@ const (
 	NoKey        = "key"   // a payload cannot be decrypted
 	NoToken      = "token" // the secret of a token of the API cannot be read
 	NearlyFull   = "cap"
+	NoPartition  = "partition" // it does not answer
 )
 
 // worst is the order of the kinds. Paused is a schedule, or all instances.
 var worst = []string{
-	NoLeader, LeaderIdle, WorkersBusy, InstanceIdle, Incident, string(Unhandled), string(Hung), string(Failing), string(Overdue), string(Missed), string(Skipped),
+	NoPartition, NoLeader, LeaderIdle, WorkersBusy, InstanceIdle, Incident, string(Unhandled), string(Hung), string(Failing), string(Overdue), string(Missed), string(Skipped),
 	string(Stale), NoKey, Waiting, DeadTasks, LostWrites, Outbox, Archived, NoToken, NearlyFull, string(Paused), string(Retired),
 }
 
@@ -165,10 +179,17 @@ func (s *Status) Warn(t Trouble) {
 	s.Trouble = slices.Insert(s.Trouble, i, t)
 }
 
-// done sorts the trouble, and leaves out what is too much of a kind.
+// done finishes a status.
 func (v *view) done() Status {
+	v.Status.sort(!v.list.PausedUntil.IsZero())
+	v.Status.sum()
+	return v.Status
+}
+
+// sort puts the worst first.
+func (v *Status) sort(paused bool) {
 	rank := func(t Trouble) int { return slices.Index(worst, t.Kind) }
-	if paused := !v.list.PausedUntil.IsZero(); paused { // the cause comes first, and what follows from it is no trouble of its own
+	if paused { // the cause comes first, and what follows from it is no trouble of its own
 		for i := range v.Trouble {
 			t := &v.Trouble[i]
 			t.Warning = t.Warning || slices.Contains([]string{string(Overdue), string(Stale), Waiting, InstanceIdle}, t.Kind)
@@ -189,6 +210,10 @@ func (v *view) done() Status {
 		}
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// sum says whether all is well, and leaves out what is too much of a kind.
+func (v *Status) sum() {
 	v.Well = len(v.CouldNotAsk) == 0 && !slices.ContainsFunc(v.Trouble, func(t Trouble) bool { return !t.Warning })
 	seen := map[string]int{}
 	kept := v.Trouble[:0]
@@ -202,5 +227,4 @@ func (v *view) done() Status {
 		}
 	}
 	v.More, v.Trouble = v.More+len(v.Trouble)-len(kept), kept
-	return v.Status
 }

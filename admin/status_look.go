@@ -61,7 +61,8 @@ func (v *view) lookAtInstances() {
 			v.add(Trouble{Warning: true, Kind: InstanceIdle, Name: i.ID, Text: "is on probation for " + wording.Span(left) + " more: its release was lost soon after it became ready", Show: "onbeat instances"})
 		}
 	}
-	for _, i := range v.mayWork() {
+	v.working = v.mayWork()
+	for _, i := range v.working {
 		v.Counts.Instances++
 		v.Counts.Workers += i.Concurrency
 	}

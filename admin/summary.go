@@ -37,6 +37,8 @@ type Summary struct {
 
 	// Ahead counts the slots that come in the minute after Now, in steps of 5 s.
 	Ahead []int64 `json:"ahead"`
+	// CouldNotAsk are the partitions that did not answer.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // Lag says how long slots waited.
@@ -62,36 +64,41 @@ type summaries struct {
 }
 
 func (a *activity) Summary(ctx context.Context, since time.Duration) (Summary, error) {
+	t, err := a.tally(ctx, since)
+	if err != nil {
+		return Summary{}, err
+	}
+	t.measure()
+	return t.Summary, nil
+}
+
+func (a *activity) tally(ctx context.Context, since time.Duration) (*tally, error) {
 	if since <= 0 {
 		since = summaryTime
 	}
 	now, err := a.q.Now(ctx)
 	if err != nil {
-		return Summary{}, err
+		return nil, err
 	}
 	a.summaries.mu.Lock()
 	defer a.summaries.mu.Unlock()
 	f := a.summaries.follower
 	if f == nil {
 		if f, err = producer.NewFollower(a.q.Client(), a.q.Namespace()); err != nil {
-			return Summary{}, err
+			return nil, err
 		}
 		a.summaries.follower = f
 	}
 	found, err := f.Follow(ctx)
 	if err != nil {
-		return Summary{}, err
+		return nil, err
 	}
-	t := tally{
+	t := &tally{
 		Summary:  Summary{Now: now.UTC(), From: now.Add(-since).UTC(), Active: found.Active, Paused: found.Paused},
 		follower: f, lags: map[string]int64{},
 	}
-	if err := t.read(ctx, a.q); err != nil {
-		return Summary{}, err
-	}
 	t.Ahead = f.Ahead(now, aheadStep, aheadSteps)
-	t.measure()
-	return t.Summary, nil
+	return t, t.read(ctx, a.q)
 }
 
 // tally makes a summary of the history, which it reads backwards.

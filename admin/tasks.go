@@ -71,23 +71,32 @@ type tasks struct {
 	p    *producer.Producer
 	s    *producer.Schedules
 	past *past.Past
+
+	over *overParts // nil: q is the whole namespace
+}
+
+// overParts reads the tasks of all partitions.
+type overParts struct {
+	now  func(ctx context.Context) (time.Time, error)
+	list func(ctx context.Context, state task.State, o queue.ListOptions) (queue.Page, error)
+}
+
+func (t *tasks) now(ctx context.Context) (time.Time, error) {
+	if t.over != nil {
+		return t.over.now(ctx)
+	}
+	return t.q.Now(ctx)
+}
+
+func (t *tasks) page(ctx context.Context, state task.State, o queue.ListOptions) (queue.Page, error) {
+	if t.over != nil {
+		return t.over.list(ctx, state, o)
+	}
+	return t.q.List(ctx, state, o)
 }
 
 func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueued, error) {
-	if len(list) == 1 { // concurrent calls share round trips
-		id, err := t.p.Enqueue(ctx, list[0])
-		refused := errors.Is(err, task.ErrDuplicate) || errors.Is(err, task.ErrInvalid) && !errors.As(err, new(*producer.BatchError))
-		if err != nil && !refused {
-			return nil, err
-		}
-		return []Enqueued{{id, err}}, nil
-	}
-	results, err := t.p.EnqueueAll(ctx, list)
-	out := make([]Enqueued, len(results))
-	for i, r := range results {
-		out[i] = Enqueued{r.ID, r.Err}
-	}
-	return out, err
+	return enqueue(ctx, t.p, list)
 }
 
 func (t *tasks) Get(ctx context.Context, id string) (Task, error) {
@@ -113,7 +122,7 @@ func (t *tasks) List(ctx context.Context, o TaskQuery) (List[Task], error) {
 		o.Limit = 100
 	}
 	o.Limit = min(o.Limit, 1000)
-	now, err := t.q.Now(ctx)
+	now, err := t.now(ctx)
 	if err != nil {
 		return page, err
 	}
@@ -146,7 +155,7 @@ func (t *tasks) walk(ctx context.Context, o TaskQuery, now time.Time, from []she
 	}
 	left, had := o.Limit, 0
 	for ; at < len(from); at++ {
-		p, err := t.q.List(ctx, from[at].place, queue.ListOptions{
+		p, err := t.page(ctx, from[at].place, queue.ListOptions{
 			Queue: o.Queue, Type: o.Type, Schedule: o.Schedule, Key: o.Key, Backfill: o.Backfill, Error: o.Error, Limit: left, After: after, Had: had,
 			Part: from[at].part, Now: now,
 		})

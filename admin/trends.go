@@ -15,6 +15,8 @@ type Trends struct {
 	Step     string        `json:"step"` // 1m, 10m or 1h
 	Points   []TrendPoint  `json:"points"`
 	Releases []TrendChange `json:"releases"` // the oldest first
+	// CouldNotAsk are the partitions that did not answer.
+	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
 // TrendPoint is one step. What is not known, because no leader was there to note it or nothing ran, is left out.
@@ -54,6 +56,23 @@ var trendSpans = []struct {
 const trendDefault = time.Hour
 
 func (a *activity) Trends(ctx context.Context, since time.Duration) (Trends, error) {
+	c, err := a.course(ctx, since)
+	if err != nil {
+		return Trends{}, err
+	}
+	return c.trends(), nil
+}
+
+// course is what trends are made of.
+type course struct {
+	now, from time.Time
+	step      time.Duration
+	name      string
+	minutes   []producer.Trend // those of a step more, to count from
+	terms     []Term
+}
+
+func (a *activity) course(ctx context.Context, since time.Duration) (*course, error) {
 	if since <= 0 {
 		since = trendDefault
 	}
@@ -64,39 +83,39 @@ func (a *activity) Trends(ctx context.Context, since time.Duration) (Trends, err
 	}
 	list, err := a.instances.List(ctx)
 	if err != nil {
-		return Trends{}, err
+		return nil, err
 	}
-	now := list.Now
-	from := now.Add(-since).Truncate(span.step).Add(span.step)
-	minutes, err := a.s.Trends(ctx, from.Add(-span.step), now) // a step more, to count from
-	if err != nil {
-		return Trends{}, err
+	c := &course{now: list.Now, from: list.Now.Add(-since).Truncate(span.step).Add(span.step), step: span.step, name: span.name}
+	if c.minutes, err = a.s.Trends(ctx, c.from.Add(-span.step), c.now); err != nil {
+		return nil, err
 	}
-	events, err := a.eventsSince(ctx, from)
-	if err != nil {
-		return Trends{}, err
-	}
-	out := Trends{Now: now, From: from.UTC(), Step: span.name, Points: []TrendPoint{}, Releases: []TrendChange{}}
+	events, err := a.eventsSince(ctx, c.from)
+	c.terms = presenceOf(events, &list).terms
+	return c, err
+}
+
+func (c *course) trends() Trends {
+	out := Trends{Now: c.now, From: c.from.UTC(), Step: c.name, Points: []TrendPoint{}, Releases: []TrendChange{}}
 	finished := int64(-1) // as of the minute before; not known
-	for i := 0; i < len(minutes); {
-		at := minutes[i].At.Truncate(span.step)
+	for i := 0; i < len(c.minutes); {
+		at := c.minutes[i].At.Truncate(c.step)
 		end := i
-		for end < len(minutes) && minutes[end].At.Before(at.Add(span.step)) {
+		for end < len(c.minutes) && c.minutes[end].At.Before(at.Add(c.step)) {
 			end++
 		}
-		p, total := trendPointOf(at, minutes[i:end], finished)
-		if finished, i = total, end; !at.Before(from) {
+		p, total := trendPointOf(at, c.minutes[i:end], finished)
+		if finished, i = total, end; !at.Before(c.from) {
 			out.Points = append(out.Points, p)
 		}
 	}
 	led := ""
-	for _, t := range presenceOf(events, &list).terms {
-		if t.Release != led && led != "" && t.From.After(from) {
+	for _, t := range c.terms {
+		if t.Release != led && led != "" && t.From.After(c.from) {
 			out.Releases = append(out.Releases, TrendChange{t.From.UTC(), t.Release})
 		}
 		led = t.Release
 	}
-	return out, nil
+	return out
 }
 
 // trendPointOf sums minutes up. It also returns how many tasks had finished by their end, or -1, after how many had before.

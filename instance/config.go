@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,6 +60,9 @@ type Config struct {
 	// ReadyCheck is called until it returns nil, and once more after MinReady. Then the instance becomes ready. It must
 	// return when its context ends. Default: ready at once.
 	ReadyCheck func(context.Context) error
+	// Order is shared by the managers of a process that is an instance of several partitions of a namespace, each under the same ID.
+	// Default: the namespace is not split.
+	Order *Order
 	// Types are the task types that it handles. They are only shown to people.
 	Types []string
 	// Queues are the queues that it reads; empty: all. They are only shown to people.
@@ -71,6 +75,26 @@ type Config struct {
 	Observer Observer
 	// Log receives state changes. The zero Logger discards them.
 	Log zerolog.Logger
+}
+
+// Order is how new the release of a process is, as far as the partitions of its namespace have told. Redis numbers releases in each
+// partition; instances carry the largest number to the others. It is safe for concurrent use. The zero value knows nothing.
+type Order struct{ most atomic.Int64 }
+
+func (o *Order) known() int64 {
+	if o == nil {
+		return 0
+	}
+	return o.most.Load()
+}
+
+func (o *Order) note(order int64) {
+	for o != nil {
+		had := o.most.Load()
+		if order <= had || o.most.CompareAndSwap(had, order) {
+			return
+		}
+	}
 }
 
 func (c Config) withDefaults() Config {

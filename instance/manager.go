@@ -112,7 +112,7 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 		call, done := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(m.cfg.heartbeat(), done) })
 		asked := time.Now()
-		gen, order, v, err := m.reg.Register(call, m.cfg, Past{m.gen, m.order, m.seen, m.led})
+		gen, order, v, err := m.reg.Register(call, m.cfg, Past{m.gen, m.order, m.seen, m.led, m.cfg.Order.known()})
 		unhook()
 		done()
 		switch {
@@ -121,6 +121,7 @@ func (m *Manager) join(ctx context.Context) (*Session, error) {
 				m.log.Info().Msg("redis answers again")
 			}
 			m.gen, m.order = gen, order
+			m.cfg.Order.note(order)
 			s := newSession(m.cfg.ID, gen, m.cfg.Release)
 			s.claimed = &m.claims
 			s.lease, s.takeBack, s.mend, s.observer = m.cfg.Lease, m.takeBackNow, m.mend, m.cfg.Observer

@@ -134,6 +134,9 @@ type Past struct {
 	Order int64     // the order of its release, which stays the same when the instance comes back
 	Seen  time.Time // when Redis last answered one of its heartbeats, by the clock of Redis
 	Led   bool      // an instance led then, and the gate was open
+	// Elsewhere is the order of its release in other partitions of the namespace, as far as it knows: here it is at least that. So all
+	// partitions come to agree which release is the newest.
+	Elsewhere int64
 }
 
 // Register registers an instance as a new generation, larger than every earlier one. The instance neither leads nor claims
@@ -149,7 +152,7 @@ func (r *Registry) Register(ctx context.Context, c Config, past Past) (gen, orde
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}
 	values, err := r.run(ctx, registerScript, r.first(r.keys.Running(past.Gen)), c.ID, c.Lease.Milliseconds(), standby, string(c.Lead), string(c.Consume),
-		c.Release, string(details), releaseMemory.Milliseconds(), past.Gen, past.Order, store.Ms(past.Seen), flag(past.Led))
+		c.Release, string(details), releaseMemory.Milliseconds(), past.Gen, past.Order, store.Ms(past.Seen), flag(past.Led), past.Elsewhere)
 	if err != nil {
 		return 0, 0, v, fmt.Errorf("register: %w", err)
 	}

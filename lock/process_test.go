@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,18 +15,24 @@ import (
 	"github.com/onbeat/onbeat/lock"
 )
 
-// asHolder makes the test binary a process that takes a lock: its value is the URL of Redis and the namespace.
+// asHolder makes the test binary a process that takes a lock: its value is the URL of Redis, the namespace and the TTL.
 const asHolder = "ONBEAT_TEST_LOCK_HOLDER"
 
 // hold takes the lock, says its fence, and says why it ended.
 func hold() int {
-	url, ns, _ := strings.Cut(os.Getenv(asHolder), " ")
+	var url, ns, ttl string
+	_, _ = fmt.Sscan(os.Getenv(asHolder), &url, &ns, &ttl)
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	h, err := lock.Acquire(context.Background(), redis.NewClient(opts), name, lock.Options{Namespace: ns, TTL: 2 * time.Second})
+	o := lock.Options{Namespace: ns}
+	if o.TTL, err = time.ParseDuration(ttl); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	h, err := lock.Acquire(context.Background(), redis.NewClient(opts), name, o)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -49,7 +54,7 @@ type holder struct {
 func (r *rig) holder() *holder {
 	r.Helper()
 	h := &holder{Cmd: exec.Command(os.Args[0])}
-	h.Env = append(os.Environ(), asHolder+"="+testredis.URL(r)+" "+r.opts.Namespace)
+	h.Env = append(os.Environ(), asHolder+"="+testredis.URL(r)+" "+r.opts.Namespace+" "+r.opts.TTL.String())
 	out, err := h.StdoutPipe()
 	must(r, err)
 	must(r, h.Start())
@@ -74,7 +79,7 @@ func (h *holder) line(t *testing.T) string {
 
 func TestAcquire_whenTheHolderIsKilled(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, testredis.Real(t))
+	r := newRig(t, testredis.Real(t), func(o *lock.Options) { o.TTL = longTTL })
 	dead := r.holder()
 	waits := r.waiting(t.Context(), r.locker())
 	r.inLine(1)

@@ -18,7 +18,7 @@ import (
 func (p *Producer) Move(ctx context.Context, tasks []*task.Task, began time.Time, marks map[*task.Task]string) ([]Result, error) {
 	for _, t := range tasks {
 		t.Secret = p.Secret(t.Type, t.Secret)
-		named(t, began)
+		p.named(t, began)
 	}
 	return p.inParts(ctx, tasks, func(rest []*task.Task) ([]error, int, error) {
 		return p.q.Move(ctx, rest, queue.Moving{Began: began, Marks: marks})

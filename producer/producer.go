@@ -27,6 +27,8 @@ type Config struct {
 	Check func(t *task.Task) error
 	// Secret are, by type, the secret paths of payloads: each task that is added gets those of its type.
 	Secret map[string][]string
+	// NewID makes the ID of a task that has none. Default: [task.NewID]. Other IDs may be for one partition of a namespace.
+	NewID func(now time.Time) string
 	// TracerProvider makes a span of each call that adds tasks. Default nil: none.
 	TracerProvider trace.TracerProvider
 }
@@ -44,6 +46,9 @@ func New(rdb redis.UniversalClient, namespace string, cfg Config) (*Producer, er
 	q, err := queue.Of(rdb, namespace)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = task.NewID
 	}
 	return &Producer{q: q, cfg: cfg, tracer: tracing.New(cfg.TracerProvider, namespace), group: group{q: q}}, nil
 }
@@ -81,7 +86,7 @@ func (p *Producer) enqueue(ctx context.Context, t *task.Task) (string, error) {
 		return t.ID, &BatchError{Of: 1, Err: err}
 	}
 	t.Secret = p.Secret(t.Type, t.Secret)
-	look := named(t, time.Now())
+	look := p.named(t, time.Now())
 	if p.tracer != nil {
 		return p.traced(ctx, t, look)
 	}
@@ -129,7 +134,7 @@ func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task, add addin
 	}
 	for _, t := range tasks {
 		t.Secret = p.Secret(t.Type, t.Secret)
-		look = named(t, now) || look
+		look = p.named(t, now) || look
 	}
 	if p.tracer != nil && len(tasks) > 0 {
 		return p.tracedAll(ctx, tasks, look, add)
@@ -162,12 +167,12 @@ func (p *Producer) inParts(ctx context.Context, tasks []*task.Task, add func(res
 }
 
 // named fills in what a task needs to be added. It reports whether the caller chose the ID: such an ID may be taken.
-func named(t *task.Task, now time.Time) bool {
+func (p *Producer) named(t *task.Task, now time.Time) bool {
 	if t.Created.IsZero() {
 		t.Created = now.Truncate(time.Millisecond)
 	}
 	if t.ID == "" {
-		t.ID = task.NewID(now)
+		t.ID = p.cfg.NewID(now)
 		return false
 	}
 	if t.Keep == 0 {

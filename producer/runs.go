@@ -28,6 +28,7 @@ type Run struct {
 	Output   string // what its handler put out, as far as it is noted for an archive
 	Instance string // the instance that ran it; "" if not known
 	Release  string // the release of that instance
+	Entry    string // the ID of the entry of the history, of a run that [Schedules.Runs] returned
 }
 
 // Ended returns when the handler returned; zero if not known.
@@ -80,7 +81,9 @@ func (s *Schedules) Runs(ctx context.Context, name, after string, limit int) (ru
 		for i := len(e.Notes) - 1; i >= 0; i-- {
 			n := &e.Notes[i]
 			if of := cmp.Or(n.Maker, n.Schedule); of != "" && (name == "" || name == of) && n.Word != history.Was {
-				runs = append(runs, RunOf(n))
+				r := RunOf(n)
+				r.Entry = e.ID
+				runs = append(runs, r)
 			}
 		}
 		return true

@@ -131,6 +131,44 @@ func (s *Schedules) Trends(ctx context.Context, from, to time.Time) ([]Trend, er
 	return list, nil
 }
 
+// JoinTrends adds the trends of other partitions to those of one, minute by minute. A minute of which a partition tells nothing has as many
+// finished tasks as it had before.
+func JoinTrends(list []Trend, others ...[]Trend) []Trend {
+	list = slices.Clone(list)
+	at := map[time.Time]int{}
+	for i := range list {
+		at[list[i].At] = i
+	}
+	finished := make([]int64, len(list)) // of the others, as of each minute
+	for _, other := range others {
+		last := make([]int64, len(list))
+		for i := range other {
+			o := &other[i]
+			k, ok := at[o.At]
+			if !ok {
+				continue // their clocks are a minute apart
+			}
+			t := &list[k]
+			t.Done, t.Failed, t.Dead, t.Lost = t.Done+o.Done, t.Failed+o.Failed, t.Dead+o.Dead, t.Lost+o.Lost
+			t.Missed, t.Skipped = t.Missed+o.Missed, t.Skipped+o.Skipped
+			t.Began, t.Lag, t.MaxLag, t.Took, t.MaxTook = t.Began+o.Began, t.Lag+o.Lag, max(t.MaxLag, o.MaxLag), t.Took+o.Took, max(t.MaxTook, o.MaxTook)
+			t.Waiting, t.Running = t.Waiting+o.Waiting, t.Running+o.Running
+			last[k], t.Looked = o.Finished, t.Looked || o.Looked
+		}
+		before := int64(0)
+		for k := range last {
+			before = max(before, last[k])
+			finished[k] += before
+		}
+	}
+	own := int64(0)
+	for k := range list {
+		own = max(own, list[k].Finished)
+		list[k].Finished = own + finished[k]
+	}
+	return list
+}
+
 // trends is what a leader knows in its term to count the minutes.
 type trends struct {
 	jitters map[string]*schedule.Rule // of the schedules that ran; nil: it has none

@@ -37,8 +37,8 @@ func TestDemo_losesNoBeat(t *testing.T) {
 			if code != exitFine || !v.OK || v.Missed+v.Duplicated+v.Early+v.OffGrid > 0 || !v.Audit {
 				t.Errorf("exit %d, %+v", code, v)
 			}
-			if v.Slots < 20 || v.Seconds > 80 {
-				t.Errorf("%d slots in %.1f s, want at least 20 in at most 80 s: a busy machine takes longer", v.Slots, v.Seconds)
+			if v.Slots < 20 {
+				t.Errorf("%d slots in %.1f s, want at least 20", v.Slots, v.Seconds)
 			}
 			wantNothingLeft(t, temp)
 		})

@@ -65,6 +65,24 @@ end
 -- its release gets a strike, and strikes put the release's next instance on probation: see state.lua.
 local proof = 120000
 
+-- raise gives the instances of a release a larger order. O(instances).
+local function raise(release, order)
+  local all = redis.call("HGETALL", members)
+  for i = 1, #all, 2 do
+    local m = parse(all[i + 1])
+    if m.gen and m.release == release then
+      m.order = order
+      redis.call("HSET", members, all[i], pack(m))
+      if redis.call("HEXISTS", declarers, int(m.gen)) == 1 then
+        redis.call("HSET", declarers, int(m.gen), int(order) .. " 0")
+      end
+      if all[i] == redis.call("HGET", leader, "id") then
+        redis.call("HSET", leader, "order", int(order)) -- instances of its release are known by it when they claim
+      end
+    end
+  end
+end
+
 -- host returns the host that an instance says it is on, for people: nil if it says none.
 local function host(id)
   return string.match(redis.call("HGET", details, id) or "", '"host":"([^"\\]+)"')

@@ -12,22 +12,14 @@ if known then
   order = rise("order")
   redis.call("HDEL", strikes, release)
   redis.call("HSET", releases, release, int(order) .. (string.match(known, " %d+$") or " 0"))
-  local lead = redis.call("HGET", leader, "id")
+  raise(release, order)
   local all = redis.call("HGETALL", members)
   local resigned, candidate = {}, false
   for i = 1, #all, 2 do
     local m = parse(all[i + 1])
     if m.release == release then
-      m.order = order
-      redis.call("HSET", members, all[i], pack(m))
-      if redis.call("HEXISTS", declarers, int(m.gen)) == 1 then
-        redis.call("HSET", declarers, int(m.gen), int(order) .. " 0")
-      end
       if on_probation(m) then
         become(all[i], m, "r")
-      end
-      if all[i] == lead then
-        redis.call("HSET", leader, "order", int(order)) -- instances of its release are known by it when they claim
       end
       if m.resigned then
         m.id = all[i]

@@ -9,6 +9,7 @@
 -- ARGV[10] the order the caller had before, or 0: it has run all the while, so its release has not been absent
 -- ARGV[11] the clock of Redis when it last answered the caller a heartbeat, or 0
 -- ARGV[12] "1" if there was a leader then, and the gate was open
+-- ARGV[13] the order of the release in other partitions, as far as the caller knows, or 0: here it is at least that
 -- Returns {generation, order, view...}. O(instances + releases); it also reads 1,000 events if Redis has lost the caller's
 -- registration. Errors: PARTITIONS.
 --
@@ -120,15 +121,20 @@ end
 redis.call("HDEL", suspects, id)
 
 at_least("gen", ARGV[9])
-at_least("order", ARGV[10])
-local gen, order = rise("gen"), 0
+at_least("order", math.max(tonumber(ARGV[10]), tonumber(ARGV[13])))
+local gen, order, raised = rise("gen"), 0, false
 if release ~= "" then
   if ARGV[10] == "0" and drains_all(release) then
     absent(release)
   end
-  order = tonumber(string.match(redis.call("HGET", releases, release) or "", "^%d+") or ARGV[10])
+  local numbered = tonumber(string.match(redis.call("HGET", releases, release) or "", "^%d+") or "")
+  order = math.max(numbered or tonumber(ARGV[10]), tonumber(ARGV[13]))
   if order == 0 then
     order = rise("order")
+  end
+  raised = numbered and order > numbered
+  if raised then
+    raise(release, order)
   end
   redis.call("HSET", releases, release, int(order) .. " 0")
 end
@@ -153,6 +159,8 @@ if before.gen then
     absent(before.release)
   end
   hasten()
+end
+if before.gen or raised then
   elect()
 end
 return { int(gen), int(order), unpack(view(id, member)) }

@@ -89,6 +89,7 @@ func (b *tab) another() *tab {
 func newTab(t *testing.T, parent context.Context, base string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	b := &tab{T: t, base: base}
+	b.allow(`429 \(Too Many Requests\) \S+/v1/(beat|audit)\?`) // one at a time: the page asks again
 	var end context.CancelFunc
 	b.ctx, end = chromedp.NewContext(parent, append(options, chromedp.WithListener(b.hear))...)
 	t.Cleanup(end)

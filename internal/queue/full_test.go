@@ -260,12 +260,17 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 		{"noting what was told", "notices", false, func(f *full) error {
 			return f.q.ChangeNotices(ctx, f.a.term(), queue.NoticeChange{Name: "w", Set: map[string]string{"w": "1"}})
 		}},
-		{"splitting a namespace", "split", true, func(f *full) error { return queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3) }},
+		{"splitting a namespace", "split", true, func(f *full) error {
+			_, err := queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3, "job")
+			return err
+		}},
 		{"splitting again what is split", "split", false, func(f *full) error {
 			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "0").Err())
-			f.must(queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3))
+			_, err := queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3, "job")
+			f.must(err)
 			f.must(f.rdb.ConfigSet(ctx, "maxmemory", "1").Err())
-			return queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3)
+			_, err = queue.Split(ctx, f.rdb, f.part.Namespace+"split", 3, "job")
+			return err
 		}},
 		{"retiring one and making another", "change", true, func(f *full) error {
 			return f.changes(queue.Change{Name: "pushed", Expect: f.p.String(), Retire: true, By: "v2", Lane: f.place.Lane, Ahead: []queue.Ahead{f.ahead}}, queue.Change{Name: "new", Definition: "{}"})

@@ -222,7 +222,7 @@ func (q *Queue) appendHeld(ctx context.Context, p *Page, sets map[string]bool, o
 		for _, m := range members {
 			id, due, set, ok := parseHeld(m)
 			if ok && sets[set] && o.mayBe(id) {
-				rows = append(rows, row{id: id, score: due, found: Found{State: task.Due, Held: true}})
+				rows = append(rows, row{id: id, score: due, held: m, found: Found{State: task.Due, Held: true}})
 				places = append(places, m)
 			}
 		}

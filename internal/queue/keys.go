@@ -20,13 +20,16 @@ type Partition struct {
 // letters, digits and - _ . : / + (braces would move the hash tag; spaces and globs make keys that are hard to type).
 func (p Partition) Validate() error { return task.CheckName("namespace", p.Namespace) }
 
-// Prefix returns the prefix of every key of the partition.
-func (p Partition) Prefix() string {
+// String is the name of the namespace, with "#" and the number behind it if it is split.
+func (p Partition) String() string {
 	if p.Number > 0 {
-		return fmt.Sprintf("onbeat:{%s#%d}:", p.Namespace, p.Number)
+		return fmt.Sprintf("%s#%d", p.Namespace, p.Number)
 	}
-	return "onbeat:{" + p.Namespace + "}:"
+	return p.Namespace
 }
+
+// Prefix returns the prefix of every key of the partition.
+func (p Partition) Prefix() string { return "onbeat:{" + p.String() + "}:" }
 
 // Keys names every key of a partition, once. Scripts get them as KEYS and build no names themselves. Times are in unix
 // milliseconds.

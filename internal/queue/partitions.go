@@ -14,28 +14,40 @@ import (
 
 var splitScript = store.NewScript("split", source("split"))
 
-// Split makes a namespace one of n partitions, 2 or more, which it stays. It returns [ErrPartitions] if the namespace has another
-// number already, or was used without being split. Then nothing registers, is added or changes outside of the partitions.
-func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n int) error {
+// Split makes a namespace one of n partitions, 2 or more, which it stays, and notes the types that have a limit. It returns all types that
+// were noted so. It returns [ErrPartitions] if the namespace has another number already, or was used without being split. Then nothing
+// registers, is added or changes outside of the partitions.
+func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n int, limited ...string) (types []string, err error) {
 	p := Partition{Namespace: namespace}
 	if err := p.Validate(); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := splitScript.Run(ctx, rdb, []string{p.Keys().Meta}, []any{n}); err != nil {
-		return fmt.Errorf("split into %d partitions: %w", n, err)
+	args := []any{n}
+	for _, typ := range limited {
+		args = append(args, typ)
 	}
-	return nil
+	reply, err := splitScript.Run(ctx, rdb, []string{p.Keys().Meta}, args)
+	if err != nil {
+		return nil, fmt.Errorf("namespace %q with %d partitions: %w", namespace, n, err)
+	}
+	values, err := store.ValuesOf(reply)
+	for i := range values {
+		types = append(types, values.Text(i))
+	}
+	return types, err
 }
 
-// CountPartitions returns into how many partitions a namespace is split: 1 if it is not, or if nobody has used it yet.
-func CountPartitions(ctx context.Context, rdb redis.UniversalClient, namespace string) (int, error) {
+// Partitions returns into how many partitions a namespace is split: 1 if it is not, and 0 if nobody has used it yet.
+func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string) (int, error) {
 	p := Partition{Namespace: namespace}
 	if err := p.Validate(); err != nil {
 		return 0, err
 	}
-	text, err := rdb.HGet(ctx, p.Keys().Meta, "partitions").Result()
+	meta := p.Keys().Meta
+	text, err := rdb.HGet(ctx, meta, "partitions").Result()
 	if errors.Is(err, redis.Nil) {
-		return 1, nil
+		n, err := rdb.Exists(ctx, meta).Result()
+		return int(n), store.Classify(err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count partitions: %w", store.Classify(err))

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,21 +29,28 @@ func TestSplit_isForEver(t *testing.T) {
 		ns := testredis.Namespace(t)
 		count := func(want int) {
 			t.Helper()
-			if n, err := queue.CountPartitions(t.Context(), rdb, ns); n != want || err != nil {
+			if n, err := queue.Partitions(t.Context(), rdb, ns); n != want || err != nil {
 				t.Fatalf("%d %v, want %d", n, err, want)
 			}
 		}
-		count(1)
+		count(0)
 		for range 2 {
-			if err := queue.Split(t.Context(), rdb, ns, 3); err != nil {
+			if _, err := queue.Split(t.Context(), rdb, ns, 3); err != nil {
 				t.Fatal(err)
 			}
 			count(3)
 		}
-		if err := queue.Split(t.Context(), rdb, ns, 4); !says(err, "3") {
+		if _, err := queue.Split(t.Context(), rdb, ns, 4); !says(err, "3") {
 			t.Error(err)
 		}
 		count(3)
+		types, err := queue.Split(t.Context(), rdb, ns, 3, "mail", "sms")
+		more, err2 := queue.Split(t.Context(), rdb, ns, 3, "mail", "fax")
+		all, err3 := queue.Split(t.Context(), rdb, ns, 3)
+		slices.Sort(all)
+		if len(types) != 2 || len(more) != 3 || !slices.Equal(all, []string{"fax", "mail", "sms"}) || errors.Join(err, err2, err3) != nil {
+			t.Errorf("limited: %v, %v, %v: %v", types, more, all, errors.Join(err, err2, err3))
+		}
 	})
 }
 
@@ -52,7 +60,7 @@ func TestSplit_notOfWhatIsInUse(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, rdb)
 		w.join("a")
-		if err := queue.Split(t.Context(), rdb, w.part.Namespace, 3); !says(err, "1") {
+		if _, err := queue.Split(t.Context(), rdb, w.part.Namespace, 3); !says(err, "1") {
 			t.Error(err)
 		}
 		w.join("b") // and works on
@@ -65,7 +73,8 @@ func TestSplit_refusesThoseWhoDoNotKnow(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		w := newWorld(t, rdb)
-		w.must(queue.Split(t.Context(), rdb, w.part.Namespace, 3))
+		_, err := queue.Split(t.Context(), rdb, w.part.Namespace, 3)
+		w.must(err)
 		p, err := producer.New(rdb, w.part.Namespace, producer.Config{})
 		w.must(err)
 		for name, do := range map[string]func(ctx context.Context) error{

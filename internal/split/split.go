@@ -105,6 +105,11 @@ func (m Map) limited(typ string) string {
 	return typ
 }
 
+// IDs returns a function that makes IDs of one partition.
+func (m Map) IDs(partition int) func(now time.Time) string {
+	return func(now time.Time) string { return m.NewID(now, partition) }
+}
+
 // NewID returns a new ID for a task in a partition: one that [task.NewID] could have made, and that [Map.ID] finds there.
 func (m Map) NewID(now time.Time, partition int) string {
 	for {

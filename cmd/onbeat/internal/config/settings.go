@@ -18,8 +18,9 @@ type settings struct {
 		TLSCert text `yaml:"tls_cert"`
 		TLSKey  text `yaml:"tls_key"`
 	} `yaml:"redis"`
-	Namespace text `yaml:"namespace"`
-	Release   text `yaml:"release"`
+	Namespace  text    `yaml:"namespace"`
+	Partitions nonzero `yaml:"partitions"`
+	Release    text    `yaml:"release"`
 
 	Lead        text               `yaml:"lead"`
 	Consume     text               `yaml:"consume"`
@@ -85,7 +86,7 @@ type execSettings struct {
 
 func (s *settings) dispatcher() onbeat.Config {
 	return onbeat.Config{
-		Namespace: string(s.Namespace), Release: string(s.Release),
+		Namespace: string(s.Namespace), Partitions: int(s.Partitions), Release: string(s.Release),
 		Lead: instance.Lead(s.Lead), Consume: instance.Consume(s.Consume), Standby: s.Standby,
 		Lease: time.Duration(s.Lease), MinReady: time.Duration(s.MinReady),
 		Concurrency: int(s.Concurrency), Queues: intsOf(s.Queues), Strict: s.Strict, Limits: intsOf(s.Limits), Drain: drainOf(s.Drain),

@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Join returns the admin of a namespace that is split: those of its partitions, in order, as one. What is about one schedule or task it
+// asks only the partition where that lies. The answers of the others it merges; if some partitions do not answer, the answer says
+// which, and is that of the others. It returns an error only if none answers.
+func Join(where Map, list []*Admin) *Admin {
+	if len(list) == 1 {
+		return list[0]
+	}
+	p := &parts{Map: where}
+	for i, a := range list {
+		p.list = append(p.list, part{i + 1, a.Tasks.(*tasks), a.Schedules.(*schedules), a.Instances.(*instances), a.Activity.(*activity), a.Bulks.(*bulks), a.Answers, a.Sessions})
+	}
+	return &Admin{
+		Tasks: tasksOfParts{p}, Schedules: schedulesOfParts{p}, Instances: instancesOfParts{p}, Activity: activityOfParts{p}, Bulks: bulksOfParts{p},
+		Answers: answersOfParts{p}, Sessions: sessionsOfParts{p},
+	}
+}
+
+// Map says where the things of a namespace lie that is split, and adds tasks there. A [onbeat.Dispatcher] has one.
+type Map interface {
+	// Of returns the partition of a name, such as that of a schedule, from 1.
+	Of(name string) int
+	// ID returns the partition of the task with an ID; false for a task that the dispatcher made for itself, which may lie in any.
+	ID(id string) (partition int, ok bool)
+	// CheckSchedule refuses a schedule whose tasks would not lie where those of their type do, if that has a limit.
+	CheckSchedule(ctx context.Context, s *producer.Schedule) error
+	Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error)
+	EnqueueAll(ctx context.Context, list []*task.Task) ([]producer.Result, error)
+}
+
+// part is what people do with one partition.
+type part struct {
+	number    int
+	tasks     *tasks
+	schedules *schedules
+	instances *instances
+	activity  *activity
+	bulks     *bulks
+	answers   Answers
+	sessions  Sessions
+}
+
+// parts are the partitions of a namespace.
+type parts struct {
+	Map
+	list []part
+}
+
+// at returns the partition of a name.
+func (p *parts) at(name string) *part { return &p.list[p.Of(name)-1] }
+
+// partTime is how long a partition may take to answer a question that all are asked.
+const partTime = 10 * time.Second
+
+// unaskedPart says that a partition did not answer.
+func unaskedPart(number int, err error) Unasked {
+	return Unasked{"partition " + strconv.Itoa(number), Brief(err)}
+}
+
+// gather asks all partitions, side by side. It returns their answers in order, without those that did not answer, and who did not. The
+// error is that of the first, if none answered.
+func gather[T any](ctx context.Context, p *parts, ask func(ctx context.Context, x *part) (T, error)) (answers []T, missing []Unasked, err error) {
+	ctx, done := context.WithTimeout(ctx, partTime)
+	defer done()
+	all, errs := make([]T, len(p.list)), make([]error, len(p.list))
+	var asked sync.WaitGroup
+	for i := range p.list {
+		asked.Go(func() { all[i], errs[i] = ask(ctx, &p.list[i]) })
+	}
+	asked.Wait()
+	for i, e := range errs {
+		if e == nil {
+			answers = append(answers, all[i])
+			continue
+		}
+		missing = append(missing, unaskedPart(i+1, e))
+		err = errorOf(err, e)
+	}
+	if len(answers) > 0 {
+		err = nil
+	}
+	return answers, missing, err
+}
+
+func errorOf(first, other error) error {
+	if first != nil {
+		return first
+	}
+	return other
+}
+
+// toAll does something in all partitions, side by side, and returns the errors of those where it failed.
+func toAll(ctx context.Context, p *parts, do func(ctx context.Context, x *part) error) error {
+	errs := make([]error, len(p.list))
+	var all sync.WaitGroup
+	for i := range p.list {
+		all.Go(func() {
+			if err := do(ctx, &p.list[i]); err != nil {
+				errs[i] = split.In(i+1, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+)
+
+func (a activityOfParts) Status(ctx context.Context) (Status, error) {
+	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (numbered[Status], error) {
+		s, err := x.activity.Status(ctx)
+		return numbered[Status]{x.number, s}, err
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	out := Status{Trouble: []Trouble{}, CouldNotAsk: []Unasked{}}
+	for i := range all {
+		out.join(all[i].part, &all[i].answer)
+	}
+	for _, u := range missing {
+		number, _ := strconv.Atoi(u.Source[len("partition "):])
+		out.Trouble = append(out.Trouble, Trouble{Kind: NoPartition, Name: strconv.Itoa(number), Text: "does not answer: what it has is unknown: " + u.Error, Show: "onbeat doctor", Partitions: []int{number}})
+	}
+	for _, i := range out.working {
+		out.Counts.Workers += i.Concurrency
+	}
+	out.Counts.Instances, out.Counts.Wrong = len(out.working), 0
+	slices.SortStableFunc(out.Leads, func(a, b Leads) int { return cmp.Compare(len(b.Partitions), len(a.Partitions)) })
+	if len(out.Leads) > 0 {
+		out.Leader, out.Release = out.Leads[0].Instance, out.Leads[0].Release
+	}
+	paused := slices.ContainsFunc(out.Trouble, func(t Trouble) bool { return t.Kind == string(Paused) && t.Name == "" })
+	out.sort(paused)
+	more, wrong := out.More, 0
+	for i := range all { // also those lines that the partitions left out
+		wrong += all[i].answer.Counts.Wrong
+	}
+	out.sum()
+	out.More = more + out.More
+	if more > 0 {
+		out.Counts.Wrong = max(out.Counts.Wrong, wrong)
+	}
+	return out, nil
+}
+
+// join adds the status of a partition. A line that others have too names all of them.
+func (s *Status) join(number int, other *Status) {
+	if s.Asked.IsZero() || other.Asked.Before(s.Asked) {
+		s.Asked = other.Asked
+	}
+	if other.Leader != "" {
+		k := slices.IndexFunc(s.Leads, func(l Leads) bool { return l.Instance == other.Leader })
+		if k < 0 {
+			k, s.Leads = len(s.Leads), append(s.Leads, Leads{Instance: other.Leader, Release: other.Release})
+		}
+		s.Leads[k].Partitions = append(s.Leads[k].Partitions, number)
+	}
+	for _, t := range other.Trouble {
+		if t.ofSchedule {
+			s.Trouble = append(s.Trouble, t)
+			continue
+		}
+		k := slices.IndexFunc(s.Trouble, func(x Trouble) bool {
+			return x.Kind == t.Kind && x.Name == t.Name && x.Warning == t.Warning && !x.ofSchedule
+		})
+		if k < 0 {
+			t.Partitions = []int{number}
+			s.Trouble = append(s.Trouble, t)
+			continue
+		}
+		had := &s.Trouble[k]
+		had.Since, had.Partitions = earlier(had.Since, t.Since), append(had.Partitions, number)
+	}
+	for _, u := range other.CouldNotAsk {
+		if !slices.Contains(s.CouldNotAsk, u) {
+			s.CouldNotAsk = append(s.CouldNotAsk, u)
+		}
+	}
+	s.More += other.More
+	c, o := &s.Counts, &other.Counts
+	c.Running, c.Schedules, c.Well, c.Bad, c.Dead = c.Running+o.Running, c.Schedules+o.Schedules, c.Well+o.Well, c.Bad+o.Bad, c.Dead+o.Dead
+	for _, i := range other.working {
+		if !slices.ContainsFunc(s.working, func(x Instance) bool { return x.ID == i.ID }) {
+			s.working = append(s.working, i)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package split
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
+)
+
+// Producers add tasks to the partitions that they belong to. They are safe for concurrent use.
+type Producers struct {
+	list    []*producer.Producer
+	opened  func(ctx context.Context) (limited []string, err error)
+	limited atomic.Pointer[map[string]bool] // types with a limit; nil: not asked yet
+	opening sync.Mutex
+	turn    atomic.Uint32 // which partition gets the next task that may lie in any
+}
+
+// NewProducers returns the producers of the partitions of a namespace, in order. A namespace that is not split has one. Before they add the
+// first task, they call open, which asks Redis for the number of partitions, or splits a namespace that nobody has used yet, and returns
+// the types that have a limit: queue.Split.
+func NewProducers(open func(ctx context.Context) (limited []string, err error), list []*producer.Producer) *Producers {
+	return &Producers{list: list, opened: open}
+}
+
+// Open asks Redis, if nobody has before, whether the namespace has as many partitions as there are producers, and which types have a
+// limit. The error matches [queue.ErrPartitions] if it has another number.
+func (p *Producers) Open(ctx context.Context) error {
+	if len(p.list) == 1 || p.limited.Load() != nil {
+		return nil
+	}
+	p.opening.Lock()
+	defer p.opening.Unlock()
+	if p.limited.Load() != nil {
+		return nil
+	}
+	types, err := p.opened(ctx)
+	if err != nil {
+		return err
+	}
+	limited := map[string]bool{}
+	for _, typ := range types {
+		limited[typ] = true
+	}
+	p.limited.Store(&limited)
+	return nil
+}
+
+// Map says where things lie, as far as it is known: until Open, no type has a limit.
+func (p *Producers) Map() Map {
+	m := Map{Partitions: len(p.list)}
+	if limited := p.limited.Load(); limited != nil {
+		m.Limited = func(typ string) bool { return (*limited)[typ] }
+	}
+	return m
+}
+
+// Of is [Map.Of].
+func (p *Producers) Of(name string) int { return p.Map().Of(name) }
+
+// ID is [Map.ID].
+func (p *Producers) ID(id string) (partition int, ok bool) { return p.Map().ID(id) }
+
+// Enqueue is that of [producer.Producer], in the partition of the task.
+func (p *Producers) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
+	if len(p.list) == 1 || t == nil {
+		return p.list[0].Enqueue(ctx, t, opts...)
+	}
+	if err := p.Open(ctx); err != nil {
+		return "", err
+	}
+	at, err := p.at(t.Apply(opts...))
+	if err != nil {
+		return t.ID, &producer.BatchError{Of: 1, Err: err}
+	}
+	return p.list[at].Enqueue(ctx, t)
+}
+
+// at returns the index of the producer of a task.
+func (p *Producers) at(t *task.Task) (int, error) {
+	n, err := p.Map().Task(t)
+	if err == nil && n == 0 {
+		n = int(p.turn.Add(1)%uint32(len(p.list))) + 1
+	}
+	return n - 1, err
+}
+
+// EnqueueAll is that of [producer.Producer]. With more than one partition the tasks of each are a batch of their own, and all batches go
+// side by side. Then the result has an entry for each task: the error of one that was not dealt with is that of its partition, and
+// EnqueueAll returns those errors too.
+func (p *Producers) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]producer.Result, error) {
+	if len(p.list) == 1 {
+		return p.list[0].EnqueueAll(ctx, tasks)
+	}
+	if err := p.Open(ctx); err != nil {
+		return nil, err
+	}
+	batches, places := make([][]*task.Task, len(p.list)), make([][]int, len(p.list))
+	for i, t := range tasks {
+		err := p.list[0].CheckNew(t)
+		at := 0
+		if err == nil {
+			at, err = p.at(t)
+		}
+		if err != nil {
+			return nil, &producer.BatchError{Index: i, Of: len(tasks), Err: err}
+		}
+		batches[at], places[at] = append(batches[at], t), append(places[at], i)
+	}
+	out, failed := make([]producer.Result, len(tasks)), make([]error, len(p.list))
+	var all sync.WaitGroup
+	for at := range batches {
+		if len(batches[at]) == 0 {
+			continue
+		}
+		all.Go(func() {
+			results, err := p.list[at].EnqueueAll(ctx, batches[at])
+			for i, place := range places[at] {
+				if i < len(results) {
+					out[place] = results[i]
+				} else {
+					out[place] = producer.Result{ID: batches[at][i].ID, Err: err}
+				}
+			}
+			if err != nil {
+				failed[at] = In(at+1, err)
+			}
+		})
+	}
+	all.Wait()
+	return out, errors.Join(failed...)
+}
+
+// CheckSchedule refuses a schedule whose tasks would not lie where those of their type do, if that has a limit.
+func (p *Producers) CheckSchedule(ctx context.Context, s *producer.Schedule) error {
+	if err := p.Open(ctx); err != nil || len(p.list) == 1 {
+		return err
+	}
+	m := p.Map()
+	if m.limited(s.Task) == "" || m.Of(s.Task) == m.Of(s.Name) {
+		return nil
+	}
+	return &task.FieldError{
+		Field: "task", Value: s.Task, Reason: fmt.Sprintf("has a limit, so all its tasks lie in partition %d of %d, and schedule %q in partition %d", m.Of(s.Task), len(p.list), s.Name, m.Of(s.Name)),
+		Hint: "give the schedule a type of its own, and see overlap for how many of its runs may go on at once; or give it another name",
+	}
+}
+
+// In names the partition that an error is of.
+func In(partition int, err error) error { return fmt.Errorf("partition %d: %w", partition, err) }

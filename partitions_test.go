@@ -1,0 +1,182 @@
+package onbeat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/schedule"
+	"github.com/onbeat/onbeat/task"
+)
+
+// seen counts the runs of tasks.
+type seen struct {
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func (s *seen) handle(_ context.Context, t *task.Task) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[t.ID]++
+	return nil
+}
+
+func (s *seen) count() (ids, runs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.runs {
+		runs += n
+	}
+	return len(s.runs), runs
+}
+
+// Two instances of a namespace of four partitions share the leads, run each task once, and keep every schedule on its grid.
+func TestPartitions_shareTheWork(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Private(t).Client()
+	ns := testredis.Namespace(t)
+	did := &seen{runs: map[string]int{}}
+	start := func() (d *onbeat.Dispatcher, stop func()) {
+		d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Partitions: 4, Release: "v1", Consume: "release", Concurrency: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Handle("job", handlers.Func(did.handle)), d.Handle("beat", handlers.Func(did.handle))); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			if err := d.Schedule(fmt.Sprint("beat-", i), schedule.Every(200*time.Millisecond), "beat", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		stop = sync.OnceFunc(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(stop)
+		return d, stop
+	}
+	d, _ := start()
+	_, stop := start()
+	leads := func() (n map[string]int, all int) {
+		list, err := d.Admin().Instances.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = map[string]int{}
+		for _, i := range list.Items {
+			n[i.ID] = len(i.Leads)
+			all += len(i.Leads)
+		}
+		return n, all
+	}
+	testredis.Eventually(t, 30*time.Second, func() error {
+		if n, all := leads(); len(n) != 2 || all != 4 {
+			return fmt.Errorf("they lead %v", n)
+		}
+		return nil
+	}, "not all partitions are led")
+	const tasks = 200
+	list := make([]*task.Task, tasks)
+	for i := range list {
+		list[i] = task.New("job", nil)
+		if i%2 == 0 {
+			list[i].Key = fmt.Sprint("k", i)
+		}
+	}
+	results, err := d.EnqueueAll(t.Context(), list)
+	if err != nil || len(results) != tasks {
+		t.Fatal(len(results), err)
+	}
+	for range 20 {
+		if _, err := d.Enqueue(t.Context(), task.New("job", nil, task.Unique("u"+fmt.Sprint(time.Now().UnixNano()), time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testredis.Eventually(t, 30*time.Second, func() error {
+		c, err := d.Admin().Activity.Counts(t.Context())
+		if c.Finished < tasks+20+12*20 {
+			return fmt.Errorf("%+v %w", c, err)
+		}
+		return err
+	}, "not all ran")
+	stop()
+	testredis.Eventually(t, 30*time.Second, func() error {
+		if n, all := leads(); len(n) != 1 || all != 4 {
+			return fmt.Errorf("they lead %v", n)
+		}
+		return nil
+	}, "the other one does not lead all")
+	if ids, runs := did.count(); ids != runs {
+		t.Errorf("%d tasks had %d runs", ids, runs)
+	}
+	for _, r := range results[:10] {
+		if x, err := d.Admin().Tasks.Get(t.Context(), r.ID); err == nil || !errors.Is(err, task.ErrNotFound) {
+			t.Errorf("%+v %v, want it finished and gone", x, err)
+		}
+	}
+	s, err := d.Admin().Activity.Status(t.Context())
+	if err != nil || !s.Well || s.Counts.Schedules != 12 || s.Counts.Instances != 1 || len(s.Leads) != 1 || len(s.Leads[0].Partitions) != 4 {
+		t.Errorf("%+v %v", s, err)
+	}
+	wantOnBeat(t, d.Admin(), 12)
+}
+
+// wantOnBeat wants all slots of some schedules to be on time or late, and judged.
+func wantOnBeat(t *testing.T, a *admin.Admin, schedules int) {
+	t.Helper()
+	got, err := a.Activity.Audit(t.Context(), audit.Options{})
+	if err != nil || len(got.Schedules) != schedules {
+		t.Fatalf("%d schedules: %v", len(got.Schedules), err)
+	}
+	for _, r := range got.Schedules {
+		if !r.OK() {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Who says another number of partitions is refused, whatever he does.
+func TestPartitions_refuseAnotherNumber(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Private(t).Client()
+	ns := testredis.Namespace(t)
+	open := func(n int) *onbeat.Dispatcher {
+		d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Partitions: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { return nil })); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if _, err := open(3).Enqueue(t.Context(), task.New("job", nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 2, 4} {
+		d := open(n)
+		_, one := d.Enqueue(t.Context(), task.New("job", nil))
+		_, all := d.EnqueueAll(t.Context(), []*task.Task{task.New("job", nil), task.New("job", nil)})
+		for what, err := range map[string]error{"enqueue": one, "a batch": all, "run": d.Run(t.Context())} {
+			if !errors.Is(err, queue.ErrPartitions) {
+				t.Errorf("%d partitions, %s: %v", n, what, err)
+			}
+		}
+	}
+}
