@@ -119,22 +119,26 @@ func (c *Config) caps() queue.Caps {
 // methods may be called from several goroutines at once, and must not block. Package telemetry has one that keeps metrics.
 type Observer interface {
 	consumer.Observer
-	producer.Observer
-	instance.Observer
 	outbox.Observer
 	notify.Observer
 	// Called is called after each call of a script of Redis, with its name, the time that the caller waited, and its error.
 	Called(script string, took time.Duration, err error)
 	// PrimarySuspected is called when claims are held back, because the primary of Redis may not be the primary any more.
 	PrimarySuspected()
+	// ArchiveLost is told of entries that Redis dropped before they were archived. If Redis does not tell how many, it is one.
+	ArchiveLost(entries int64)
+	// Bind tells the observer where it may read, and returns what is to be told of leading there. [New] calls it for each partition, with
+	// a client that knows its partition, before anything happens, and returns its error.
+	Bind(rdb redis.UniversalClient, namespace string) (PartitionObserver, error)
+}
+
+// PartitionObserver is told what happens in one partition of a namespace. A namespace that is not split has one.
+type PartitionObserver interface {
+	producer.Observer
+	instance.Observer
 	// ArchiveBehind is told how many entries wait in Redis to be archived, as far as Redis tells. A negative number says that
 	// this instance no longer archives.
 	ArchiveBehind(entries int64)
-	// ArchiveLost is told of entries that Redis dropped before they were archived. If Redis does not tell how many, it is one.
-	ArchiveLost(entries int64)
-	// Bind tells the observer of which namespace it is told, so that it may read there. [New] calls it before anything happens, and
-	// returns its error.
-	Bind(rdb redis.UniversalClient, namespace string) error
 }
 
 // durability returns the settings of durability. If the caller set no Report, it logs the reports.
@@ -195,7 +199,7 @@ func (c Config) checkSecret() error {
 func (c Config) instance() instance.Config {
 	return instance.Config{
 		Release: c.Release, Lead: c.Lead, Consume: c.Consume, Standby: c.Standby, Lease: c.Lease, MinReady: c.MinReady,
-		ReadyCheck: c.ReadyCheck, Concurrency: cmp.Or(c.Concurrency, consumer.DefaultConcurrency), Durable: c.Durability.Replicas > 0, Observer: c.Observer, Log: c.Log,
+		ReadyCheck: c.ReadyCheck, Concurrency: cmp.Or(c.Concurrency, consumer.DefaultConcurrency), Durable: c.Durability.Replicas > 0, Log: c.Log,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/onbeat/onbeat/instance"
 )
 
 // Every setting of an instance and of a consumer can be made in a Config, and reaches it. The front door has one flat Config,
@@ -37,7 +39,9 @@ func TestConfig_reachesItsParts(t *testing.T) {
 	if len(c.consumer().Queues) == 0 {
 		t.Error("consumer.Config.Queues is not set by a Config")
 	}
-	for _, part := range []any{c.instance(), c.consumer()} {
+	instances := c.instance()
+	instances.Observer = struct{ instance.Observer }{} // that of a partition: see Observer.Bind
+	for _, part := range []any{instances, c.consumer()} {
 		p := reflect.ValueOf(part)
 		for i := range p.NumField() {
 			if name := p.Type().Field(i).Name; p.Field(i).IsZero() && !made[name] {

@@ -32,7 +32,8 @@ type part struct {
 	own      *handlers.Mux         // of the dispatcher's own tasks
 	producer *producer.Producer
 	admin    *admin.Admin
-	archive  *archive.Source // nil: none
+	archive  *archive.Source   // nil: none
+	observer PartitionObserver // nil: none
 
 	// Set by prepare.
 	scheduler *producer.Scheduler
@@ -66,7 +67,7 @@ func (d *Dispatcher) newPart(rdb redis.UniversalClient, number int) (p *part, er
 	p.q.SealWith(keys)
 	p.rdb = p.q.Client()
 	if cfg.Observer != nil {
-		if err := cfg.Observer.Bind(p.rdb, cfg.Namespace); err != nil {
+		if p.observer, err = cfg.Observer.Bind(p.rdb, cfg.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -148,6 +149,9 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 	if len(d.parts) > 1 {
 		own.Log = own.Log.With().Int("partition", p.number).Logger()
 	}
+	if p.observer != nil {
+		own.Observer = p.observer
+	}
 	if p.node, err = instance.New(p.rdb, ns, own); err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 		return nil, err
 	}
 	if p.scheduler, err = producer.NewScheduler(p.rdb, ns, producer.SchedulerConfig{
-		Horizon: 2 * p.node.Lease(), Declared: p.declared, Secret: d.cfg.Secret, Observer: d.cfg.Observer, Log: log,
+		Horizon: 2 * p.node.Lease(), Declared: p.declared, Secret: d.cfg.Secret, Observer: p.observer, Log: log,
 		TracerProvider: d.cfg.TracerProvider, Archive: p.archive,
 	}); err != nil {
 		return nil, err
@@ -209,7 +213,7 @@ func (p *part) mover(log zerolog.Logger) (*outbox.Mover, error) {
 
 // archiver archives what happens while this instance leads. The notifier, nil if there is no target, hears how it goes.
 func (p *part) archiver(n *notify.Notifier, log zerolog.Logger) *archiver.Archiver {
-	cfg := archiver.Config{Observer: archiving{p.d.cfg.Observer, n}, Log: log}
+	cfg := archiver.Config{Observer: archiving{p.d.cfg.Observer, p.observer, n}, Log: log}
 	if n != nil {
 		cfg.Needed = n.Needed
 	}

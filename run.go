@@ -18,7 +18,6 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/archiver"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
@@ -135,21 +134,22 @@ func move(m *outbox.Mover, s *instance.Session) error {
 
 // archiving tells the observer and the notifier how archiving goes. Each may be nil.
 type archiving struct {
-	observer archiver.Observer
+	observer Observer
+	here     PartitionObserver
 	notifier *notify.Notifier
 }
 
-// ArchiveBehind implements [Observer].
+// ArchiveBehind tells how many entries wait.
 func (a archiving) ArchiveBehind(entries int64) {
-	if a.observer != nil {
-		a.observer.ArchiveBehind(entries)
+	if a.here != nil {
+		a.here.ArchiveBehind(entries)
 	}
 	if a.notifier != nil {
 		a.notifier.ArchiveBehind(entries)
 	}
 }
 
-// ArchiveLost implements [Observer]. The notifier reads of a loss in the events.
+// ArchiveLost tells of lost entries. The notifier reads of a loss in the events.
 func (a archiving) ArchiveLost(entries int64) {
 	if a.observer != nil {
 		a.observer.ArchiveLost(entries)

@@ -47,7 +47,7 @@ func (p Plan) Masked() Plan {
 
 // MaskedList returns a page whose items are masked: of tasks, of schedules, of plans.
 func MaskedList[T interface{ Masked() T }](l List[T]) List[T] {
-	out := List[T]{Items: make([]T, len(l.Items)), Next: l.Next}
+	out := List[T]{Items: make([]T, len(l.Items)), Next: l.Next, CouldNotAsk: l.CouldNotAsk}
 	for i := range l.Items {
 		out.Items[i] = l.Items[i].Masked()
 	}

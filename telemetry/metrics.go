@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +14,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/handlers/notify"
-	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 )
@@ -48,12 +47,9 @@ func (o Options) withDefaults() Options {
 type Metrics struct {
 	opts Options
 
-	// Bound by the dispatcher.
-	q        *queue.Queue
-	reg      *instance.Registry
-	follower *producer.Follower
-	bound    atomic.Bool
-	reading  singleflight.Group
+	mu      sync.Mutex
+	parts   []*part // bound by the dispatcher, one for each partition
+	reading singleflight.Group
 
 	runs     *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -64,12 +60,8 @@ type Metrics struct {
 	busy     prometheus.Gauge
 	types    *bounded
 
-	leader     prometheus.Gauge
-	leads      atomic.Bool
-	epoch      prometheus.Gauge
 	changes    prometheus.Counter
 	suspicions prometheus.Counter
-	term       atomic.Int64 // the last epoch that was heard of
 
 	moved  *prometheus.CounterVec
 	outbox prometheus.Gauge
@@ -82,10 +74,7 @@ type Metrics struct {
 	secrets  *prometheus.CounterVec
 	targets  *bounded
 
-	heard  moment       // when Redis last answered a heartbeat
-	pushed moment       // when this leader last pushed slots
-	behind atomic.Int64 // how many entries wait to be archived; negative: this process does not archive
-	lost   prometheus.Counter
+	lost prometheus.Counter
 
 	scrapeErrors atomic.Int64
 	fates        atomic.Pointer[producer.Following] // the last that was read
@@ -141,8 +130,6 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.claims = counters("onbeat_claims_total", "Calls of this process that were to claim tasks, by result.", "result")
 	m.workers = gauge("onbeat_workers", "How many tasks this process runs at once at most.")
 	m.busy = gauge("onbeat_workers_busy", "Handlers that run in this process.")
-	m.leader = gauge("onbeat_leader", "1 on the instance that leads, 0 on the others.")
-	m.epoch = gauge("onbeat_epoch", "The number of the leader's term, as this process last heard.")
 	m.suspicions = counter("onbeat_suspicions_total", "Leaders without a sign of life that this instance, as the monitor, had replaced.")
 	m.changes = counter("onbeat_leader_changes_total", "Terms that began since this process started, of any instance.")
 	m.moved = counters("onbeat_outbox_moved_total", "Rows of the outbox that this process moved, by result.", "result")
@@ -151,7 +138,6 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.failures = counters("onbeat_redis_errors_total", "Calls of scripts by this process that failed, by kind.", "kind")
 	m.doubts = counter("onbeat_primary_suspicions_total", "Times this process held claims back, because the primary of Redis had lost a replica.")
 	m.lost = counter("onbeat_archive_lost_entries_total", "Entries that Redis dropped before this process could archive them.")
-	m.behind.Store(-1)
 	m.told = counters("onbeat_notifications_total", "Attempts of this process to send a message to a target of notify, by result.", "target", "result")
 	m.beats = counters("onbeat_heartbeats_total", "Attempts of this process to send a heartbeat, of the dispatcher or of a schedule, by result.", "of", "result")
 	m.secrets = counters("onbeat_api_secret_errors_total", "Readings of a token's file, or of the certificates, of the API that failed.", "kind", "name")
@@ -170,7 +156,7 @@ func (m *Metrics) make() []prometheus.Collector {
 		m.moved.WithLabelValues(result)
 	}
 	return []prometheus.Collector{
-		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.leader, m.epoch, m.changes, m.suspicions, m.scripts, m.failures,
+		m.runs, m.duration, m.lag, m.wait, m.claims, m.workers, m.busy, m.changes, m.suspicions, m.scripts, m.failures,
 		m.doubts, m.lost, m.told, m.beats, m.secrets, m.moved, m.outbox, &scrape{m},
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/handlers/notify"
-	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
-	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
-	"github.com/redis/go-redis/v9"
 )
 
 // The results of a call that was to claim tasks.
@@ -33,21 +30,6 @@ var errorKinds = []struct {
 }
 
 const otherError = "other"
-
-// Bind tells the metrics what they read. A dispatcher calls it.
-func (m *Metrics) Bind(rdb redis.UniversalClient, namespace string) (err error) {
-	if m.q, err = queue.Of(rdb, namespace); err != nil {
-		return err
-	}
-	if m.reg, err = instance.NewRegistry(rdb, namespace); err != nil {
-		return err
-	}
-	if m.follower, err = producer.NewFollower(rdb, namespace); err != nil {
-		return err
-	}
-	m.bound.Store(true)
-	return nil
-}
 
 // Workers implements [onbeat.Observer], as do the other methods.
 func (m *Metrics) Workers(n int) { m.workers.Set(float64(n)) }
@@ -85,35 +67,6 @@ func (m *Metrics) Ended(t *task.Task, outcome task.Outcome, took time.Duration) 
 	m.duration.WithLabelValues(typ).Observe(took.Seconds())
 }
 
-// Pushed notes when this leader last pushed slots.
-func (m *Metrics) Pushed(int) { m.pushed.now() }
-
-// Heard notes a heartbeat, and counts another term.
-func (m *Metrics) Heard(v instance.View) {
-	m.heard.now()
-	if v.Leader == "" {
-		return
-	}
-	m.epoch.Set(float64(v.Epoch))
-	if before := m.term.Swap(v.Epoch); before != 0 && before != v.Epoch {
-		m.changes.Inc()
-	}
-}
-
-// Leads notes whether this instance leads.
-func (m *Metrics) Leads(epoch int64) {
-	m.pushed.never()
-	m.leads.Store(epoch != 0)
-	if epoch == 0 {
-		m.leader.Set(0)
-		return
-	}
-	m.leader.Set(1)
-}
-
-// LeaderSuspected counts a leader that this instance found without a sign of life.
-func (m *Metrics) LeaderSuspected() { m.suspicions.Inc() }
-
 // Called observes a call of a script.
 func (m *Metrics) Called(script string, took time.Duration, err error) {
 	m.scripts.WithLabelValues(script).Observe(took.Seconds())
@@ -131,9 +84,6 @@ func (m *Metrics) Called(script string, took time.Duration, err error) {
 
 // PrimarySuspected counts a time in which claims were held back.
 func (m *Metrics) PrimarySuspected() { m.doubts.Inc() }
-
-// ArchiveBehind notes how many entries wait to be archived.
-func (m *Metrics) ArchiveBehind(entries int64) { m.behind.Store(entries) }
 
 // ArchiveLost counts entries that were lost before they were archived.
 func (m *Metrics) ArchiveLost(entries int64) { m.lost.Add(float64(entries)) }

@@ -1,10 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +44,8 @@ var (
 	instancesDesc = desc("onbeat_instances", "Instances whose lease holds, by state.", "state")
 	freshDesc     = desc("onbeat_schedule_freshness_ratio", "Time since a schedule's last success, divided by the time between two slots.", "schedule")
 	slotsDesc     = desc("onbeat_slots_total", "Slots of the namespace by what became of them, since this process started.", "fate")
+	leaderDesc    = desc("onbeat_leader", "1 on the instance that leads, 0 on the others; in a namespace that is split, the share of the partitions that this instance leads.")
+	epochDesc     = desc("onbeat_epoch", "The number of the leader's term, as this process last heard; in a namespace that is split, the largest.")
 	pushDesc      = desc("onbeat_last_push_age_seconds", "How long ago this leader last pushed slots.")
 	behindDesc    = desc("onbeat_archive_behind_entries", "Entries that wait in Redis to be archived, on the instance that archives.")
 	beatDesc      = desc("onbeat_heartbeat_age_seconds", "How long ago Redis last answered a heartbeat of this process.")
@@ -53,7 +57,7 @@ var (
 func (s *scrape) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		dueDesc, oldestDesc, pendingDesc, runningDesc, deadDesc, heldDesc, unhandledDesc, lanesDesc, schedulesDesc, instancesDesc, freshDesc,
-		slotsDesc, pushDesc, beatDesc, behindDesc, errorsDesc, buildDesc,
+		slotsDesc, leaderDesc, epochDesc, pushDesc, beatDesc, behindDesc, errorsDesc, buildDesc,
 	} {
 		ch <- d
 	}
@@ -80,14 +84,18 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 			out.send(slotsDesc, prometheus.CounterValue, float64(n), string(word))
 		}
 	}
-	if age, ok := m.heard.age(); ok {
-		out.gauge(beatDesc, age.Seconds())
+	parts := m.bound()
+	o := ownOf(parts)
+	out.gauge(leaderDesc, float64(o.led)/float64(max(len(parts), 1)))
+	out.gauge(epochDesc, float64(o.epoch))
+	if o.hasHeard {
+		out.gauge(beatDesc, o.heard)
 	}
-	if age, ok := m.pushed.age(); ok && m.leads.Load() { // a push may return after its term has ended
-		out.gauge(pushDesc, age.Seconds())
+	if o.hasPush {
+		out.gauge(pushDesc, o.pushed)
 	}
-	if n := m.behind.Load(); n >= 0 {
-		out.gauge(behindDesc, float64(n))
+	if o.archives {
+		out.gauge(behindDesc, float64(o.behind))
 	}
 	out.send(errorsDesc, prometheus.CounterValue, float64(m.scrapeErrors.Load()))
 	out.gauge(buildDesc, 1, m.opts.Version, m.opts.Release)
@@ -95,7 +103,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 
 // read reads Redis, or waits for the reading that is under way. It returns nil if that takes too long.
 func (m *Metrics) read() *gathered {
-	if !m.bound.Load() {
+	if len(m.bound()) == 0 {
 		return nil
 	}
 	wait := time.NewTimer(scrapeWait)
@@ -110,28 +118,53 @@ func (m *Metrics) read() *gathered {
 	}
 }
 
-// gather makes one reading. If a part of it fails, the others count all the same.
+// gather makes one reading. If a part of it fails, the others count all the same. Of several partitions all must answer: a sum
+// without some would be too small.
 func (m *Metrics) gather() *gathered {
 	ctx, done := context.WithTimeout(context.Background(), readWait)
 	defer done()
-	g := &gathered{}
-	counts, err1 := m.q.Counts(ctx)
-	if err1 == nil {
-		g.counts = &counts
+	parts := m.bound()
+	all := make([]*gathered, len(parts))
+	var reading sync.WaitGroup
+	for i, p := range parts {
+		reading.Go(func() { all[i] = p.gather(ctx) })
 	}
-	list, err2 := m.reg.List(ctx)
-	if err2 == nil {
-		g.instances = append([]instance.Info{}, list...)
+	reading.Wait()
+	g := all[0]
+	whole := g.counts != nil && g.instances != nil && g.following != nil
+	for _, other := range all[1:] {
+		if whole = whole && other.counts != nil && other.instances != nil && other.following != nil; !whole {
+			return &gathered{}
+		}
+		g.join(other)
 	}
-	following, err3 := m.follower.Follow(ctx)
-	if err3 == nil {
-		g.following = &following
-		if was := m.fates.Swap(&following); was != nil && following.Gaps > was.Gaps {
+	if g.following != nil {
+		slices.SortFunc(g.following.Stale, func(a, b producer.Stale) int { return cmp.Compare(a.Schedule, b.Schedule) })
+		if was := m.fates.Swap(g.following); was != nil && g.following.Gaps > was.Gaps {
 			m.scrapeErrors.Add(1)
 		}
 	}
+	return g
+}
+
+// gather reads one partition.
+func (p *part) gather(ctx context.Context) *gathered {
+	g := &gathered{}
+	counts, err1 := p.q.Counts(ctx)
+	if err1 == nil {
+		g.counts = &counts
+	}
+	list, err2 := p.reg.List(ctx)
+	if err2 == nil {
+		g.instances = append([]instance.Info{}, list...)
+	}
+	following, err3 := p.follower.Follow(ctx)
+	if err3 == nil {
+		following.Fates = maps.Clone(following.Fates)
+		g.following = &following
+	}
 	if errors.Join(err1, err2, err3) != nil {
-		m.scrapeErrors.Add(1)
+		p.m.scrapeErrors.Add(1)
 	}
 	return g
 }

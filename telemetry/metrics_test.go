@@ -87,16 +87,39 @@ func TestMetrics_aLatePushIsOfNoLeader(t *testing.T) {
 	}
 	w := &world{TB: t, reg: reg}
 	const age = "onbeat_last_push_age_seconds"
-	m.Leads(7)
-	m.Pushed(1)
+	p, err := m.Bind(testredis.Mini(t).Dialed(t), testredis.Namespace(t))
+	w.must(err)
+	p.Leads(7)
+	p.Pushed(1)
 	if _, ok := w.scrape()[age]; !ok {
 		t.Error("the leader does not say when it pushed")
 	}
-	m.Leads(0)
-	m.Pushed(1)
+	p.Leads(0)
+	p.Pushed(1)
 	if _, ok := w.scrape()[age]; ok {
 		t.Error("an instance that does not lead says when it pushed")
 	}
+}
+
+// Of a namespace that is split the metrics are those of all partitions together.
+func TestMetrics_ofPartitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Client(t), telemetry.Options{}, func(c *onbeat.Config) { c.Partitions = 3 })
+	w.must(w.Handle("a", handlers.Func(func(context.Context, *task.Task) error { return nil })))
+	for i := range 9 {
+		w.must(w.Schedule(fmt.Sprint("s", i), schedule.Every(time.Hour), "a", nil))
+	}
+	list := make([]*task.Task, 60)
+	for i := range list {
+		list[i] = task.New("later", nil, task.In(time.Hour))
+	}
+	_, err := w.EnqueueAll(t.Context(), list)
+	w.must(err)
+	w.start()
+	w.eventually("onbeat_leader", 1)
+	w.eventually(`onbeat_schedules{state="active"}`, 9)
+	w.eventually(`onbeat_pending_tasks{queue="default"}`, 60)
+	w.scrape().want(t, map[string]float64{`onbeat_instances{state="ready"}`: 1})
 }
 
 func TestMetrics_leaderChangesAreCountedByThoseWhoStay(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/store"
-	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -228,23 +226,6 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 	}
 	return d, nil
 }
-
-// split learns into how many partitions the namespace is split, and refuses another number.
-func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
-	n, err := queue.Partitions(ctx, rdb, t.cfg.Namespace)
-	said := max(t.cfg.Partitions, 1)
-	switch {
-	case err != nil || n == 0:
-		return err
-	case t.cfg.Partitions > 0 && said != n:
-		return refuse("partitions", strconv.Itoa(said), fmt.Sprintf("namespace %s has %s", t.cfg.Namespace, wording.Count(int64(n), "partition", "partitions")), splitHint)
-	}
-	t.cfg.Partitions = n
-	return nil
-}
-
-// splitHint says what to do about another number of partitions.
-const splitHint = "the number never changes: give the one that the namespace has; docs/scaling.md has the way to another"
 
 // ping checks that Redis answers.
 func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {

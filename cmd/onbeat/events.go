@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +43,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if a.JSON && !c.Follow {
-		return a.printJSON(list)
+		return errors.Join(a.printJSON(list), lacking(list.CouldNotAsk))
 	}
 	last := fmt.Sprint(now.UnixMilli() - 1) // without any event so far, follow must not miss those that came since the read
 	for i := range list.Items {
@@ -52,7 +53,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if !c.Follow {
-		return nil
+		return lacking(list.CouldNotAsk)
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,9 +65,9 @@ func (c *instancesListCmd) check() error {
 // print prints the list as JSON or as a table.
 func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) error {
 	if a.JSON {
-		return a.printJSON(list)
+		return errors.Join(a.printJSON(list), lacking(list.CouldNotAsk))
 	}
-	if len(list.Items) == 0 {
+	if len(list.Items) == 0 && len(list.CouldNotAsk) == 0 {
 		a.printf("no instances in %s (start one with onbeat serve)", cl.namespace)
 		return nil
 	}
@@ -88,6 +89,8 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 		switch {
 		case i.Leader && i.LeaseLeftMS <= 0:
 			leader = fmt.Sprintf("led, epoch %d", i.Epoch)
+		case len(i.Leads) > 0:
+			leader = "leads " + wording.Count(int64(len(i.Leads)), "partition", "partitions")
 		case i.Leader:
 			leader = fmt.Sprintf("leads, epoch %d", i.Epoch)
 		}
@@ -103,10 +106,13 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 		a.printf("%s until %s (%s left)%s: no instance begins a task; onbeat instances resume ends the pause", a.style.yellow("paused"),
 			until.Format(time.RFC3339), wording.Span(until.Sub(list.Now)), because(list.PauseReason))
 	}
-	if list.Leader() == nil {
+	switch {
+	case list.Leader() == nil:
 		a.printf("no instance leads%s", list.Leaderless())
+	case len(list.LeaderlessParts) > 0:
+		a.printf("no instance leads %s%s", partitionsText(list.LeaderlessParts), list.Leaderless())
 	}
-	return nil
+	return lacking(list.CouldNotAsk)
 }
 
 // because puts the reason of a pause behind what says that there is one.

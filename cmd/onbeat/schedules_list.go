@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,7 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 	if len(list.Items) == 0 && unread != nil {
 		return unread
 	}
+	unread = errors.Join(unread, lacking(list.CouldNotAsk))
 	if !c.Reveal {
 		list = admin.MaskedList(list)
 	}
@@ -50,7 +52,7 @@ func (c *schedulesListCmd) Run(ctx context.Context, a *app) error {
 		}
 		return unread
 	}
-	if len(list.Items) == 0 {
+	if len(list.Items) == 0 && len(list.CouldNotAsk) == 0 {
 		a.printf("no schedules in %s", cl.namespace)
 		return unread
 	}

@@ -86,6 +86,9 @@ func allFailures(ctx context.Context, t admin.Tasks, filter admin.TaskFilter) ([
 			}
 			groups[i].Add(g)
 		}
+		if err := lacking(page.CouldNotAsk); err != nil {
+			return nil, err
+		}
 		if q.After = page.Next; q.After == "" {
 			break
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/onbeat/onbeat/admin"
@@ -40,9 +41,9 @@ func (c *tasksListCmd) Run(ctx context.Context, a *app) error {
 		page = admin.MaskedList(page)
 	}
 	if a.JSON {
-		return a.printJSON(page)
+		return errors.Join(a.printJSON(page), lacking(page.CouldNotAsk))
 	}
-	return c.print(ctx, a, cl, page)
+	return errors.Join(c.print(ctx, a, cl, page), lacking(page.CouldNotAsk))
 }
 
 func (c *tasksListCmd) query() (admin.TaskQuery, error) {

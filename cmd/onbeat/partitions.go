@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/wording"
+)
+
+// split learns into how many partitions the namespace is split, and refuses another number.
+func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
+	n, err := queue.Partitions(ctx, rdb, t.cfg.Namespace)
+	said := max(t.cfg.Partitions, 1)
+	switch {
+	case err != nil || n == 0:
+		return err
+	case t.cfg.Partitions > 0 && said != n:
+		return refuse("partitions", strconv.Itoa(said), fmt.Sprintf("namespace %s has %s", t.cfg.Namespace, wording.Count(int64(n), "partition", "partitions")), splitHint)
+	}
+	t.cfg.Partitions = n
+	return nil
+}
+
+// splitHint says what to do about another number of partitions.
+const splitHint = "the number never changes: give the one that the namespace has; docs/scaling.md has the way to another"
+
+// lacking says after a list which partitions did not answer, so that what they have is not in it; nil if all did.
+func lacking(unasked []admin.Unasked) error {
+	if len(unasked) == 0 {
+		return nil
+	}
+	var names []string
+	for _, u := range unasked {
+		names = append(names, u.Source)
+	}
+	return &failure{fmt.Errorf("could not ask %s: %s: what lies there is not shown", strings.Join(names, ", "), unasked[0].Error), "onbeat status"} //nolint:err113 // for a person
+}
+
+// partitionsText names partitions, such as "partitions 3, 5".
+func partitionsText(list []int) string {
+	if len(list) == 1 {
+		return fmt.Sprintf("partition %d", list[0])
+	}
+	return "partitions " + strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
+}
