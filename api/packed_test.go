@@ -18,7 +18,7 @@ func TestPack_compressesLongListsForThoseWhoTakeIt(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
 	for i := range 20 {
-		s.call(http.MethodPost, "/v1/schedules", fmt.Sprintf(`{"name":"s%d","every":"1h","task":"job"}`, i))
+		s.call(http.MethodPost, "/v1/schedules", fmt.Sprintf(`{"name":"s%d","every":"1h","start":"2100-01-01T00:00:00Z","task":"job"}`, i))
 	}
 	for i := range 20 {
 		s.call(http.MethodPost, "/v1/tasks", fmt.Sprintf(`{"type":"job","id":"job-%d"}`, i))

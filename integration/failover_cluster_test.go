@@ -48,7 +48,9 @@ func (w *world) everyCommand(round string) {
 	file := w.File("tasks.jsonl", strings.Repeat(`{"type":"echo","key":"k","payload":{}}`+"\n", 50))
 	fails := fmt.Sprintf(`{"url":%q,"expect":[500]}`, w.Rec.URL("fails"))
 	steps := [][]string{
-		{"enqueue", "echo", "--id", id("done"), "--unique", id("u"), "--key", "k"},
+		{"enqueue", "echo", "--id", id("done")},
+		{"enqueue", "echo", "--unique", id("u")},
+		{"enqueue", "echo", "--key", "k"},
 		{"enqueue", "--file", file},
 		{"enqueue", "echo", "--id", id("later"), "--in", "1h", "--priority", "high", "--queue", "q"},
 		{"tasks", "show", id("later")},

@@ -8,6 +8,9 @@ import (
 
 	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/task"
 )
 
 type doctorCmd struct {
@@ -32,17 +35,31 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	var kept *archive.Source
-	if t.cfg.Archive != nil {
-		if kept, err = archive.NewSource(t.cfg.Archive, t.cfg.Namespace, zerolog.Nop()); err != nil {
+	var kept []*archive.Source
+	if t.cfg.Namespace != "" {
+		if err := t.split(ctx, rdb); err != nil && !store.Retryable(err) && !errors.Is(err, task.ErrDenied) { // the checks say what is wrong with Redis
 			return err
 		}
-		defer func() { _ = kept.Close() }()
+	}
+	for i := range max(t.cfg.Partitions, 1) {
+		if t.cfg.Archive == nil {
+			break
+		}
+		name := queue.Partition{Namespace: t.cfg.Namespace}
+		if t.cfg.Partitions > 1 {
+			name.Number = i + 1
+		}
+		source, err := archive.NewSource(t.cfg.Archive, name.String(), zerolog.Nop())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = source.Close() }()
+		kept = append(kept, source)
 	}
 	report, err := doctor.Examine(ctx, doctor.Config{
-		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
+		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Partitions: t.cfg.Partitions, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
 		Cautions: t.cautions(), Durability: t.cfg.Durability, Caps: t.cfg.Caps, Lease: t.cfg.Lease,
-		Encryption: t.cfg.Encryption, Archive: kept, Outbox: t.cfg.Outbox,
+		Encryption: t.cfg.Encryption, Archives: kept, Outbox: t.cfg.Outbox,
 	})
 	if err != nil {
 		return err

@@ -162,7 +162,7 @@ func mutants() []mutant {
 		{"tidy", "ended", `remove_last("HDEL", tasks, old)`, ``},
 
 		{"register", "registry", "sweep()\nif there", `if there`},
-		{"register", "releases", `or ARGV[10])`, `or 0)`},
+		{"register", "releases", `numbered or tonumber(ARGV[10])`, `numbered or 0`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if false then`},
 		{"register", "releases", `if gone > 0 and now - gone >= tonumber(ARGV[8]) then`, `if gone > 0 then`},
 		{"register", "releases", `redis.call("HSET", releases, release, int(order) .. " 0")`, ``},

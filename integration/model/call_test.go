@@ -148,7 +148,7 @@ func (w *world) join(c call, a *answer) error {
 		standby = "1"
 	}
 	values, err := w.run("register", []string{keys.Running(c.gen)},
-		c.id, lease, standby, w.room.lead, w.room.consume, c.release, `{}`, grace, c.gen, c.order, 0, 0)
+		c.id, lease, standby, w.room.lead, w.room.consume, c.release, `{}`, grace, c.gen, c.order, 0, 0, 0)
 	if err != nil {
 		return err
 	}

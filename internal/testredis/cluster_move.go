@@ -21,7 +21,7 @@ func (c *ClusterGroup) BeginMove(t testing.TB, key string) *Move {
 	t.Helper()
 	m := &Move{From: c.Owner(t, key), t: t, c: c}
 	for _, n := range c.Nodes[:3] {
-		if n != m.From {
+		if n != m.From && n.up {
 			m.To = n
 		}
 	}
@@ -53,7 +53,9 @@ func (m *Move) End() {
 	m.t.Helper()
 	m.Keys()
 	for _, n := range append([]*Server{m.To, m.From}, m.c.Nodes[:3]...) {
-		m.set(n, "node", m.To)
+		if n.up {
+			m.set(n, "node", m.To)
+		}
 	}
 }
 

@@ -22,13 +22,13 @@ const (
 
 // archived checks that the archive answers, that an instance archives, and that nothing was lost.
 func (d *doctor) archived(ctx context.Context) {
-	if d.cfg.Archive == nil {
+	if d.archive == nil {
 		d.unnamedArchive(ctx)
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, archiveTime)
 	defer done()
-	a, err := d.cfg.Archive.Archive(ctx)
+	a, err := d.archive.Archive(ctx)
 	since, _, _ := d.q.ArchivedSince(ctx) // a Redis that does not answer is reported elsewhere
 	if errors.Is(err, archive.ErrTables) && !since.IsZero() {
 		d.fail("archive", "the instance that leads makes the tables again, and archives what Redis has: see its log if it does not", "what was archived since %s is gone: %v",

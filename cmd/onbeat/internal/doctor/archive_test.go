@@ -29,7 +29,7 @@ func TestArchived_saysHowTheArchiveIs(t *testing.T) {
 	must(t, err)
 	examined := func(rdb *redis.Client, s *archive.Source) Check {
 		t.Helper()
-		d := &doctor{cfg: Config{Redis: rdb, Archive: s}, q: q}
+		d := &doctor{cfg: Config{Redis: rdb}, archive: s, q: q}
 		d.archived(t.Context())
 		return d.checks[0]
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	URL string
 	// Namespace is the namespace to check. "": only Redis is checked.
 	Namespace string
+	// Partitions is into how many the namespace is split. Default 1.
+	Partitions int
 	// Ping reports whether Redis answers, with a hint if it does not. Default: Redis.Ping.
 	Ping func(context.Context) error
 	// Cautions are risks of the connection to Redis that the caller knows about. The report begins with them.
@@ -58,14 +60,14 @@ type Config struct {
 	Outbox outbox.Opener
 	// Encryption are the keys of this process: payloads that are encrypted with others are reported.
 	Encryption task.Encryption
-	// Archive is where the namespace's archive is. Default: there is none.
-	Archive *archive.Source
+	// Archives are where the archive of each partition is. Default: there is none.
+	Archives []*archive.Source
 }
 
 // caps returns the caps that the instances give to Redis.
 func (c *Config) caps() queue.Caps {
 	caps := queue.Caps{Dead: c.Caps.Dead, Done: c.Caps.Done, History: c.Caps.History, Events: c.Caps.Events, Buffer: c.Caps.Buffer}
-	if c.Archive != nil {
+	if len(c.Archives) > 0 {
 		caps = caps.ForArchive()
 	}
 	return caps.WithDefaults()
@@ -86,6 +88,7 @@ func (r *Report) Has(state string) bool {
 // doctor checks a namespace and the Redis that holds it.
 type doctor struct {
 	cfg       Config
+	archive   *archive.Source // nil: none
 	q         *queue.Queue
 	admin     *admin.Admin
 	schedules *producer.Schedules
@@ -127,10 +130,21 @@ const bareNamespace = "onbeat-doctor"
 // Examine runs all checks. It changes nothing, but for an archive whose tables are not there yet. It returns an error only if it could check nothing, because Redis does not
 // answer or refuses the user.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Partitions > 1 {
+		return examineParts(ctx, cfg)
+	}
+	return examine(ctx, cfg, 0)
+}
+
+// examine runs all checks of one partition; of the whole namespace if number is 0.
+func examine(ctx context.Context, cfg Config, number int) (Report, error) {
 	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions)}
+	if at := max(number, 1) - 1; at < len(cfg.Archives) {
+		d.archive = cfg.Archives[at]
+	}
 	name := cmp.Or(cfg.Namespace, bareNamespace)
 	var err error
-	if d.q, err = queue.New(cfg.Redis, queue.Partition{Namespace: name}, cfg.caps()); err != nil {
+	if d.q, err = queue.New(cfg.Redis, queue.Partition{Namespace: name, Number: number}, cfg.caps()); err != nil {
 		return Report{}, err
 	}
 	p, err := producer.New(d.q.Client(), name, producer.Config{})

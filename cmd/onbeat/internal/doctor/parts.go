@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onbeat/onbeat/internal/secret"
+)
+
+// examineParts runs all checks of each partition, with the node that holds it, side by side.
+func examineParts(ctx context.Context, cfg Config) (Report, error) {
+	reports, errs := make([]Report, cfg.Partitions), make([]error, cfg.Partitions)
+	var all sync.WaitGroup
+	for i := range reports {
+		all.Go(func() { reports[i], errs[i] = examine(ctx, cfg, i+1) })
+	}
+	all.Wait()
+	if !slices.Contains(errs, nil) {
+		return Report{}, errors.Join(errs[0])
+	}
+	for i, err := range errs {
+		if err != nil {
+			reports[i].Checks = []Check{{Name: "server", State: Fail, Detail: secret.Text(err.Error())}}
+		}
+	}
+	return Report{Redis: secret.URL(cfg.URL), Namespace: cfg.Namespace, Checks: joined(reports)}, ctx.Err()
+}
+
+// joined makes one list of the checks of partitions. A check that is ok in all of them has one line; each other finding has one, which
+// says where it was found, if that is not everywhere.
+func joined(reports []Report) (list []Check) {
+	var names []string
+	for _, r := range reports {
+		for _, c := range r.Checks {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		var found []Check
+		at := map[Check][]string{}
+		for i, r := range reports {
+			for _, c := range r.Checks {
+				if c.Name != name {
+					continue
+				}
+				if at[c] == nil {
+					found = append(found, c)
+				}
+				at[c] = append(at[c], fmt.Sprint(i+1))
+			}
+		}
+		if bad := slices.DeleteFunc(slices.Clone(found), func(c Check) bool { return c.State == OK }); len(bad) > 0 {
+			found = bad
+		} else if len(found) > 1 {
+			found = []Check{{Name: name, State: OK, Detail: fmt.Sprintf("ok in each of %d partitions", len(reports))}}
+		}
+		for _, c := range found {
+			if where := at[c]; len(where) > 0 && len(where) < len(reports) {
+				c.Detail = "partition " + strings.Join(where, ", ") + ": " + c.Detail
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
