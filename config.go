@@ -163,19 +163,9 @@ func (c Config) Validate() error {
 	if c.PayloadLimit < 0 {
 		limit = &task.FieldError{Field: "payload_limit", Value: fmt.Sprint(c.PayloadLimit), Reason: "negative", Hint: "bytes; the default is 1 MiB"}
 	}
-	return errors.Join(c.checkPartitions(), c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
+	return errors.Join(split.Check(c.Partitions), c.instance().Validate(), c.consumer().Validate(), field.In("durability", store.Durability(c.Durability).Validate()),
 		field.In("caps", c.caps().Validate()), limit,
 		c.checkSecret(), field.In("encryption", c.Encryption.Validate()), c.checkOpeners(), notify.Validate(c.Notify), field.In("heartbeat", c.Heartbeat.Validate()))
-}
-
-func (c Config) checkPartitions() error {
-	if err := split.Check(c.Partitions); err != nil {
-		return err
-	}
-	if c.Partitions > 1 && c.Outbox != nil {
-		return &task.FieldError{Field: "outbox", Reason: "cannot move tasks into several partitions", Hint: "give the outbox a namespace of its own, which is not split"}
-	}
-	return nil
 }
 
 func (c Config) checkOpeners() (err error) {

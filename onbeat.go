@@ -299,10 +299,15 @@ var errNotRun = errors.New("not started: Run has not been called, or has not beg
 // Outbox returns an outbox of this namespace: its Add enqueues tasks within a transaction of a SQL database. It checks and encrypts
 // payloads as Enqueue does. It needs neither Run nor Config.Outbox, nor Redis: some instance has to look into the database.
 func (d *Dispatcher) Outbox() *outbox.Outbox {
-	return &outbox.Outbox{
+	o := &outbox.Outbox{
 		Namespace: d.cfg.Namespace, Limits: task.Limits{Payload: d.cfg.PayloadLimit}, Check: d.checkPayload, Secret: d.cfg.Secret,
 		Encryption: d.cfg.Encryption, TracerProvider: d.cfg.TracerProvider,
 	}
+	if len(d.parts) > 1 {
+		m := split.Map{Partitions: len(d.parts), Limited: func(typ string) bool { return d.cfg.Limits[typ] > 0 }}
+		o.NewID = m.IDOf
+	}
+	return o
 }
 
 // tellsOf is the observer of messages and heartbeats; nil if there is none.

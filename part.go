@@ -203,12 +203,19 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 
 // mover returns what moves the tasks of the outbox, or nil without one.
 func (p *part) mover(log zerolog.Logger) (*outbox.Mover, error) {
-	if p.d.cfg.Outbox == nil {
+	if p.d.cfg.Outbox == nil || p.number > 1 { // one moves for all partitions
 		return nil, nil //nolint:nilnil // no outbox has no mover
 	}
-	return outbox.NewMover(outbox.MoverConfig{
+	cfg := outbox.MoverConfig{
 		Database: p.d.cfg.Outbox, Redis: p.rdb, Namespace: p.d.cfg.Namespace, Producer: p.producer, Observer: p.d.cfg.Observer, Log: log,
-	})
+	}
+	if len(p.d.parts) > 1 {
+		for _, other := range p.d.parts {
+			cfg.Parts = append(cfg.Parts, outbox.Part{Redis: other.rdb, Producer: other.producer})
+		}
+		cfg.Where = p.d.producers.Where
+	}
+	return outbox.NewMover(cfg)
 }
 
 // archiver archives what happens while this instance leads. The notifier, nil if there is no target, hears how it goes.

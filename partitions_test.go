@@ -2,8 +2,10 @@ package onbeat_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -11,9 +13,11 @@ import (
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -177,6 +181,100 @@ func TestPartitions_refuseAnotherNumber(t *testing.T) {
 			if !errors.Is(err, queue.ErrPartitions) {
 				t.Errorf("%d partitions, %s: %v", n, what, err)
 			}
+		}
+	}
+}
+
+// An instance moves the rows of an outbox to the partitions of their tasks, and what would lie apart is refused.
+func TestPartitions_ofAnOutbox(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.db")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	must(t, outbox.Migrate(t.Context(), db))
+	rdb := testredis.Client(t)
+	d, err := onbeat.New(rdb, onbeat.Config{
+		Namespace: testredis.Namespace(t), Partitions: 3, Limits: map[string]int{"few": 1}, Outbox: outbox.SQL{URL: "sqlite://" + file, Poll: 50 * time.Millisecond},
+	})
+	must(t, err)
+	did := &seen{runs: map[string]int{}}
+	must(t, errors.Join(d.Handle("job", handlers.Func(did.handle)), d.Handle("few", handlers.Func(did.handle))))
+	ids := map[string]bool{}
+	for i := range 60 {
+		x := task.New("job", nil)
+		switch i % 4 {
+		case 0:
+			x.Key = fmt.Sprint("k", i)
+		case 1:
+			x.UniqueKey, x.UniqueFor = fmt.Sprint("u", i), time.Hour
+		case 2:
+			x.Type = "few"
+		}
+		must(t, d.Outbox().Add(t.Context(), db, x))
+		ids[x.ID] = true
+	}
+	var apart *task.FieldError
+	for i := range 20 { // two of three lie apart
+		err = errors.Join(err, d.Outbox().Add(t.Context(), db, task.New("few", nil, task.Key(fmt.Sprint("key", i), 1), task.In(time.Hour))))
+	}
+	if !errors.As(err, &apart) {
+		t.Errorf("a key and a limited type that lie apart: %v", err)
+	}
+	run(t, d)
+	testredis.Eventually(t, patience, func() error {
+		if n, _ := did.count(); n < len(ids) {
+			return fmt.Errorf("%d of %d ran", n, len(ids))
+		}
+		return nil
+	}, "not all ran")
+	if ids, runs := did.count(); ids != runs {
+		t.Errorf("%d tasks had %d runs", ids, runs)
+	}
+	var rows int
+	must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM onbeat_outbox").Scan(&rows))
+	if rows > 0 {
+		t.Errorf("%d rows are left", rows)
+	}
+}
+
+// Each partition archives its own history, and the audit reads all of them.
+func TestPartitions_ofAnArchive(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	cfg := onbeat.Config{
+		Namespace: testredis.Namespace(t), Partitions: 3, Archive: sqlarchive.Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "past.db")},
+	}
+	d, err := onbeat.New(rdb, cfg)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	must(t, d.Handle("job", handlers.Func(func(context.Context, *task.Task) error { return nil })))
+	const schedules = 9
+	for i := range schedules {
+		must(t, d.Schedule(fmt.Sprint("s", i), schedule.Every(100*time.Millisecond), "job", nil))
+	}
+	stop := run(t, d)
+	testredis.Eventually(t, patience, func() error {
+		for i := range schedules {
+			x, err := d.Admin().Schedules.Runs(t.Context(), fmt.Sprint("s", i), 30, "")
+			if err != nil || len(x.Items) < 30 {
+				return fmt.Errorf("s%d has %d runs: %w", i, len(x.Items), err)
+			}
+		}
+		return nil
+	}, "too few runs")
+	stop()
+	for i := range 3 { // what Redis has of the history is gone
+		must(t, rdb.Del(t.Context(), queue.Partition{Namespace: cfg.Namespace, Number: i + 1}.Keys().History).Err())
+	}
+	got, err := d.Admin().Activity.Audit(t.Context(), audit.Options{})
+	must(t, err)
+	if len(got.Schedules) != schedules {
+		t.Errorf("%d schedules", len(got.Schedules))
+	}
+	for _, r := range got.Schedules {
+		if r.Counts[audit.OnTime]+r.Counts[audit.Late] < 20 {
+			t.Errorf("%s: %v", r.Schedule, r.Counts)
 		}
 	}
 }

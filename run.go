@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/google/uuid"
 	"github.com/onbeat/onbeat/admin"
@@ -43,6 +44,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	tasks := d.cfg.consumer()
 	tasks.Labels = labels(ctx)
 	if len(d.parts) > 1 {
+		own.ReadyCheck = together(own.ReadyCheck)
 		own.ID, own.Order, tasks.Pool = uuid.Must(uuid.NewV7()).String(), &instance.Order{}, consumer.NewPool(own.Concurrency)
 	}
 	var serves []func(*instance.Session) error
@@ -70,12 +72,24 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
+// together is a check that partitions make at the same time: it is made once for all who wait for it.
+func together(check func(context.Context) error) func(context.Context) error {
+	if check == nil {
+		return nil
+	}
+	var calls singleflight.Group
+	return func(ctx context.Context) error {
+		_, err, _ := calls.Do("", func() (any, error) { return nil, check(ctx) })
+		return err
+	}
+}
+
 // errDrained says that the instance has left a partition, so that it leaves the others.
 var errDrained = errors.New("the instance has left")
 
 // open waits until Redis says that the namespace has as many partitions as this config, however long that takes.
 func (d *Dispatcher) open(ctx context.Context) error {
-	for {
+	for waits := false; ; waits = true {
 		err := d.producers.Open(ctx)
 		if err == nil {
 			d.mu.Lock()
@@ -85,7 +99,9 @@ func (d *Dispatcher) open(ctx context.Context) error {
 		if !store.Retryable(err) {
 			return err
 		}
-		d.cfg.Log.Warn().Err(err).Msg("waiting for redis")
+		if !waits {
+			d.cfg.Log.Warn().Err(err).Msg("waiting for redis")
+		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

@@ -162,7 +162,7 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte
 		return nil, refused
 	}
 	done, err := s.admin.Tasks.Enqueue(ctx, list)
-	if err != nil {
+	if err != nil && len(done) < len(list) { // else it is that of some partitions, and the answer says which tasks are theirs
 		if p, known := problemOf(err); known && len(list) > 1 {
 			p.Detail += fmt.Sprintf("; %d of the %d tasks before that are answered for: with an id or a unique key each, the batch can be sent again", len(done), len(list))
 			return nil, p

@@ -190,15 +190,21 @@ func (b *batch) tell(ctx context.Context) {
 		m.most = min(2*m.most, maxBatch)
 	}
 	m.doubts.movedOn(b.rows)
-	var moved []string
+	moved, n := make([][]string, len(m.parts)), 0
 	for _, r := range b.rows {
 		if r.added {
-			moved = append(moved, r.mark)
+			moved[r.part] = append(moved[r.part], r.mark)
+			n++
 		}
 	}
-	if len(moved) > 0 {
-		_ = m.q.Moved(ctx, moved)
+	for part, marks := range moved {
+		if len(marks) > 0 {
+			_ = m.parts[part].q.Moved(ctx, marks)
+		}
 	}
+	b.count(Moved, n)
+	b.count(Duplicate, len(b.rows)-n)
+	b.count(Refused, len(b.refused))
 	if n := len(b.refused); n > 0 {
 		id, typ, why := b.refused[0].words()
 		m.log.Warn().Int("tasks", n).Str("task", id).Str("error", why).
@@ -206,9 +212,6 @@ func (b *batch) tell(ctx context.Context) {
 		_ = m.q.Tell(ctx, "outbox refused", "tasks", strconv.Itoa(n), "task", id, "type", typ, "error", why)
 	}
 	b.passOver(ctx)
-	b.count(Moved, len(moved))
-	b.count(Duplicate, len(b.rows)-len(moved))
-	b.count(Refused, len(b.refused))
 }
 
 // passOver leaves the rows alone for a while that stay as they are for now.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -30,6 +31,7 @@ type row struct {
 	id    int64
 	mark  string
 	task  *task.Task
+	part  int  // the index of its partition
 	added bool // the task is in Redis
 }
 
@@ -74,17 +76,33 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	return n, failure
 }
 
-// add adds the tasks of rows to Redis. The results are those of the first rows, after an error.
-func (m *Mover) add(ctx context.Context, rows []row, began time.Time) ([]producer.Result, error) {
-	if len(rows) == 0 {
-		return nil, nil
+// add adds the tasks of rows to Redis. It sorts rows so that the results are those of the first rows: after an error, rows that were not
+// dealt with are the last. A partition that is away holds up no other.
+func (m *Mover) add(ctx context.Context, rows []row, began time.Time) (results []producer.Result, failure error) {
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.part, b.part) })
+	var left []row
+	dealt := rows[:0:0]
+	for from := 0; from < len(rows); {
+		part := rows[from].part
+		to := from
+		for to < len(rows) && rows[to].part == part {
+			to++
+		}
+		group := rows[from:to]
+		tasks := make([]*task.Task, len(group))
+		marks := make(map[*task.Task]string, len(group))
+		for i, r := range group {
+			tasks[i], marks[r.task] = r.task, r.mark
+		}
+		got, err := m.parts[part].Producer.Move(ctx, tasks, began, marks)
+		results, dealt, left = append(results, got...), append(dealt, group[:len(got)]...), append(left, group[len(got):]...)
+		if err != nil && (failure == nil || passing(failure)) {
+			failure = err
+		}
+		from = to
 	}
-	tasks := make([]*task.Task, len(rows))
-	marks := make(map[*task.Task]string, len(rows))
-	for i, r := range rows {
-		tasks[i], marks[r.task] = r.task, r.mark
-	}
-	return m.p.Move(ctx, tasks, began, marks)
+	copy(rows, append(dealt, left...))
+	return results, failure
 }
 
 // take locks rows and reads them. Rows whose tasks cannot be enqueued come apart from the others.
@@ -121,6 +139,10 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 		}
 		if err == nil {
 			err = m.check(r.task)
+		}
+		if err == nil {
+			r.part, err = m.where(r.task)
+			r.part--
 		}
 		if err != nil {
 			refused = append(refused, refusal{r, err})

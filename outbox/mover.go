@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,14 +14,17 @@ import (
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
 )
 
 // Mover moves tasks from the table to Redis. Any number of movers may run at once, in any processes.
 type Mover struct {
-	from Opener
-	q    *queue.Queue
-	p    *producer.Producer
-	log  zerolog.Logger
+	from  Opener
+	q     *queue.Queue       // of the first partition
+	p     *producer.Producer // the same
+	parts []Part
+	where func(*task.Task) (int, error)
+	log   zerolog.Logger
 
 	namespace string
 	observer  Observer // may be nil
@@ -55,10 +59,22 @@ type MoverConfig struct {
 	Namespace string
 	// Producer adds the tasks there.
 	Producer *producer.Producer
+	// Parts are the partitions of a namespace that is split, in order, and Where says in which of them a task lies, from 1. Redis and
+	// Producer are then those of the first. Where refuses a task that cannot lie in one. Default: the namespace is not split.
+	Parts []Part
+	Where func(t *task.Task) (int, error)
 	// Observer is told about the work of the mover. Nil: no observer.
 	Observer Observer
 	// Log receives changes of state, and failures.
 	Log zerolog.Logger
+}
+
+// Part is one partition of a namespace.
+type Part struct {
+	Redis    redis.UniversalClient
+	Producer *producer.Producer
+
+	q *queue.Queue
 }
 
 // NewMover returns a mover. It refuses an invalid Database with a [*task.FieldError], and does not connect yet.
@@ -70,8 +86,17 @@ func NewMover(c MoverConfig) (*Mover, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Parts) == 0 {
+		c.Parts, c.Where = []Part{{Redis: c.Redis, Producer: c.Producer}}, func(*task.Task) (int, error) { return 1, nil }
+	}
+	parts := slices.Clone(c.Parts)
+	for i := range parts {
+		if parts[i].q, err = queue.Of(parts[i].Redis, c.Namespace); err != nil {
+			return nil, err
+		}
+	}
 	return &Mover{
-		from: c.Database, q: q, p: c.Producer, log: c.Log, namespace: c.Namespace, observer: c.Observer,
+		from: c.Database, q: q, p: c.Producer, parts: parts, where: c.Where, log: c.Log, namespace: c.Namespace, observer: c.Observer,
 		most: maxBatch, stuck: stuck{}, told: make(bell, 1),
 	}, nil
 }

@@ -38,6 +38,8 @@ type Outbox struct {
 	Secret map[string][]string
 	// Encryption encrypts payloads, in the table as in Redis. It needs the Namespace. Without keys payloads stay as they are.
 	Encryption task.Encryption
+	// NewID, if set, makes the ID of a task that has none, or refuses a task: in a namespace that is split an ID says where its task lies.
+	NewID func(t *task.Task, now time.Time) (string, error)
 	// TracerProvider makes a span of each call that adds tasks. Nil: none.
 	TracerProvider trace.TracerProvider
 
@@ -82,7 +84,11 @@ func (o *Outbox) check(t *task.Task) error {
 	if err := producer.CheckNames(t); err != nil {
 		return err
 	}
-	if err := t.Validate(o.Limits); err != nil || o.Check == nil {
+	err := t.Validate(o.Limits)
+	if err == nil && o.NewID != nil {
+		_, err = o.NewID(t, time.Now())
+	}
+	if err != nil || o.Check == nil {
 		return err
 	}
 	return o.Check(&task.Task{Type: t.Type, Payload: t.Payload, Secret: secret.Join(t.Secret, o.Secret[t.Type])})
@@ -144,6 +150,9 @@ func insertion(n int) string {
 func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 	mark := task.NewID(now)
 	if t.ID == "" {
+		if o.NewID != nil {
+			mark, _ = o.NewID(t, now) // check has asked already
+		}
 		t.ID = mark
 	}
 	if t.Created.IsZero() {

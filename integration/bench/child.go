@@ -51,6 +51,7 @@ type params struct {
 	Schedules   int    `json:"schedules,omitempty"` // S7
 	EveryS      int    `json:"every_s,omitempty"`   // S7
 	Processes   int    `json:"processes,omitempty"` // S8
+	Partitions  int    `json:"partitions,omitempty"`
 }
 
 // metrics are the figures of a run by name.

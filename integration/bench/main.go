@@ -23,7 +23,7 @@ import (
 )
 
 // scenarios are all of them, in the order in which they are measured and shown.
-var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout}
+var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout, partitioned}
 
 // peers are those that are compared, in the order in which they are shown.
 var peers = []string{"onbeat", "raw", "asynq", "bullmq", "river"}

@@ -56,7 +56,7 @@ type beat struct {
 func openPeer(ctx context.Context, c *child) (peer, error) {
 	switch c.Peer {
 	case "onbeat":
-		return newOnbeat(c.Redis)
+		return newOnbeat(c.Redis, c.Params.Partitions)
 	case "asynq":
 		return newAsynq(c.Redis), nil
 	case "river":

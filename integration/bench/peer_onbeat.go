@@ -23,18 +23,19 @@ const namespace = "bench"
 // onbeatPeer is onbeat through its front door.
 type onbeatPeer struct {
 	addr  string
+	parts int // partitions of the namespace
 	rdb   redis.UniversalClient
 	d     *onbeat.Dispatcher // for enqueueing and looking; it does not run
 	calls counter
 }
 
-func newOnbeat(addr string) (*onbeatPeer, error) {
-	o := &onbeatPeer{addr: addr}
+func newOnbeat(addr string, partitions int) (*onbeatPeer, error) {
+	o := &onbeatPeer{addr: addr, parts: partitions}
 	var err error
 	if o.rdb, err = o.dial(); err != nil {
 		return nil, err
 	}
-	o.d, err = onbeat.New(o.rdb, onbeat.Config{Namespace: namespace})
+	o.d, err = onbeat.New(o.rdb, onbeat.Config{Namespace: namespace, Partitions: partitions})
 	return o, err
 }
 
@@ -73,7 +74,7 @@ func onbeatTask(w work) *task.Task {
 }
 
 func (o *onbeatPeer) Dispatch(ctx context.Context, opts options, handle func(n int)) error {
-	cfg := onbeat.Config{Namespace: namespace, Concurrency: opts.concurrency, Lease: opts.lease}
+	cfg := onbeat.Config{Namespace: namespace, Partitions: o.parts, Concurrency: opts.concurrency, Lease: opts.lease}
 	if opts.share || opts.servers > 1 {
 		cfg.Lead, cfg.Consume = instance.LeadSticky, instance.ConsumeRelease
 	}
@@ -120,7 +121,7 @@ func (o *onbeatPeer) start(ctx context.Context, cfg onbeat.Config, prepare func(
 
 // Cadence declares schedules on a grid of whole intervals.
 func (o *onbeatPeer) Cadence(ctx context.Context, jobs int, every time.Duration, run func(beat)) error {
-	cfg := onbeat.Config{Namespace: namespace, Concurrency: max(100, jobs)}
+	cfg := onbeat.Config{Namespace: namespace, Partitions: o.parts, Concurrency: max(100, jobs)}
 	_, _, err := o.start(ctx, cfg, func(d *onbeat.Dispatcher) error {
 		return errors.Join(declare(d, jobs, every), d.Handle("beat", handlers.Func(func(_ context.Context, t *task.Task) error {
 			job, err := strconv.Atoi(string(t.Payload))

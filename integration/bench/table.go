@@ -128,6 +128,7 @@ func (p *params) label() string {
 			parts = append(parts, text)
 		}
 	}
+	add("%s partitions", p.Partitions)
 	word(p.How == "bulk", "in bulk")
 	word(p.How == "one", "one at a time")
 	if p.How != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,11 +31,8 @@ func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n i
 	if err != nil {
 		return nil, fmt.Errorf("namespace %q with %d partitions: %w", namespace, n, err)
 	}
-	values, err := store.ValuesOf(reply)
-	for i := range values {
-		types = append(types, values.Text(i))
-	}
-	return types, err
+	text, _ := reply.(string)
+	return strings.Fields(text), nil
 }
 
 // Partitions returns into how many partitions a namespace is split: 1 if it is not, and 0 if nobody has used it yet.
@@ -46,8 +44,8 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 	meta := p.Keys().Meta
 	text, err := rdb.HGet(ctx, meta, "partitions").Result()
 	if errors.Is(err, redis.Nil) {
-		n, err := rdb.Exists(ctx, meta).Result()
-		return int(n), store.Classify(err)
+		n, err := rdb.HLen(ctx, meta).Result()
+		return int(min(n, 1)), store.Classify(err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count partitions: %w", store.Classify(err))

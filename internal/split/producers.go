@@ -80,6 +80,12 @@ func (p *Producers) Enqueue(ctx context.Context, t *task.Task, opts ...task.Opti
 	return p.list[at].Enqueue(ctx, t)
 }
 
+// Where returns the partition of a task. See [Map.Task] for what it refuses.
+func (p *Producers) Where(t *task.Task) (int, error) {
+	at, err := p.at(t)
+	return at + 1, err
+}
+
 // at returns the index of the producer of a task.
 func (p *Producers) at(t *task.Task) (int, error) {
 	n, err := p.Map().Task(t)

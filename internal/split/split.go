@@ -105,6 +105,15 @@ func (m Map) limited(typ string) string {
 	return typ
 }
 
+// IDOf returns a new ID for a task that has none, which lies where the task does. It refuses a task that [Map.Task] refuses.
+func (m Map) IDOf(t *task.Task, now time.Time) (string, error) {
+	partition, err := m.Task(t)
+	if err != nil || partition == 0 {
+		return task.NewID(now), err
+	}
+	return m.NewID(now, partition), nil
+}
+
 // IDs returns a function that makes IDs of one partition.
 func (m Map) IDs(partition int) func(now time.Time) string {
 	return func(now time.Time) string { return m.NewID(now, partition) }

@@ -145,7 +145,7 @@ export class Source {
     this.upTo = Math.max(this.upTo ?? 0, Math.min(Date.parse(beat.to), Date.parse(beat.now)));
     this.unreadable = beat.unreadable ?? '';
     for (const s of beat.sessions) learn(s.instance, s.host);
-    merge(this.terms, beat.terms, (t) => t.epoch);
+    merge(this.terms, beat.terms, (t) => t.epoch + '@' + (t.partition ?? ''));
     merge(this.sessions, beat.sessions, (s) => s.instance + ' ' + (s.from ?? ''));
   }
 

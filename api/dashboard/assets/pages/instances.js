@@ -72,7 +72,22 @@ function showReleases(groups, leader, now) {
   });
 }
 
+// showLeads says how many partitions each instance leads, of a namespace that is split.
+function showLeads(list, leading) {
+  const none = list.leaderless_partitions ?? [];
+  fill($('#leader'), {
+    leader: [
+      none.length ? el('strong', { class: 'bad' }, `No instance leads partition ${none.join(', ')}. `) : null,
+      leading.map((x) => `${nameOf(x.id, x.host)} leads ${plural(x.leads.length, 'partition')}`).join(', ') + '.',
+    ].filter(Boolean),
+    why: null,
+    paused: list.paused_until ? `Paused until ${stamp(list.paused_until)} (${ago(list.paused_until)}): no instance begins a task. What runs goes on.` : null,
+  });
+}
+
 function showLeader(list, leader) {
+  const leading = list.items.filter((x) => x.leads);
+  if (leading.length) return showLeads(list, leading);
   const term = leader && terms.find((t) => t.instance === leader.id && t.epoch === String(leader.epoch));
   const since = list.leaderless_since;
   fill($('#leader'), {
