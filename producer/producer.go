@@ -120,18 +120,27 @@ func (p *Producer) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]Result
 	return p.enqueueAll(ctx, tasks, p.q.Enqueue)
 }
 
+// EnqueueChecked is EnqueueAll for tasks that [Producer.CheckNew] has accepted, of this namespace: it checks none of them again.
+func (p *Producer) EnqueueChecked(ctx context.Context, tasks []*task.Task) ([]Result, error) {
+	return p.enqueueChecked(ctx, tasks, p.q.Enqueue)
+}
+
 // adding is one way to add tasks: that of [queue.Queue.Enqueue].
 type adding func(ctx context.Context, tasks []*task.Task, look bool) (refused []error, added int, err error)
 
 // enqueueAll is EnqueueAll that also accepts reserved names.
 func (p *Producer) enqueueAll(ctx context.Context, tasks []*task.Task, add adding) ([]Result, error) {
-	now := time.Now()
-	look := false
 	for i, t := range tasks {
 		if err := p.Check(t); err != nil {
 			return nil, &BatchError{Index: i, Of: len(tasks), Err: err}
 		}
 	}
+	return p.enqueueChecked(ctx, tasks, add)
+}
+
+func (p *Producer) enqueueChecked(ctx context.Context, tasks []*task.Task, add adding) ([]Result, error) {
+	now := time.Now()
+	look := false
 	for _, t := range tasks {
 		t.Secret = p.Secret(t.Type, t.Secret)
 		look = p.named(t, now) || look

@@ -87,8 +87,10 @@ func (p *Producers) Where(t *task.Task) (int, error) {
 }
 
 // at returns the index of the producer of a task.
-func (p *Producers) at(t *task.Task) (int, error) {
-	n, err := p.Map().Task(t)
+func (p *Producers) at(t *task.Task) (int, error) { return p.in(p.Map(), t) }
+
+func (p *Producers) in(m Map, t *task.Task) (int, error) {
+	n, err := m.Task(t)
 	if err == nil && n == 0 {
 		n = int(p.turn.Add(1)%uint32(len(p.list))) + 1
 	}
@@ -106,14 +108,18 @@ func (p *Producers) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]produ
 		return nil, err
 	}
 	batches, places := make([][]*task.Task, len(p.list)), make([][]int, len(p.list))
+	m, share := p.Map(), len(tasks)/len(p.list)+8
 	for i, t := range tasks {
 		err := p.list[0].CheckNew(t)
 		at := 0
 		if err == nil {
-			at, err = p.at(t)
+			at, err = p.in(m, t)
 		}
 		if err != nil {
 			return nil, &producer.BatchError{Index: i, Of: len(tasks), Err: err}
+		}
+		if batches[at] == nil {
+			batches[at], places[at] = make([]*task.Task, 0, share), make([]int, 0, share)
 		}
 		batches[at], places[at] = append(batches[at], t), append(places[at], i)
 	}
@@ -124,7 +130,7 @@ func (p *Producers) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]produ
 			continue
 		}
 		all.Go(func() {
-			results, err := p.list[at].EnqueueAll(ctx, batches[at])
+			results, err := p.list[at].EnqueueChecked(ctx, batches[at])
 			for i, place := range places[at] {
 				if i < len(results) {
 					out[place] = results[i]
