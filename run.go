@@ -60,6 +60,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Unlock()
 	// A person who asks one partition's instance to drain asks them all, and so does an error of one.
 	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error {
+		d.producers.Keep(ctx, func(err error) { d.cfg.Log.Warn().Err(err).Msg("cannot ask redis for the partitions") })
+		return nil
+	})
 	for i, p := range d.parts {
 		all.Go(func() error {
 			err := p.node.Run(ctx, serves[i])

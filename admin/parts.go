@@ -62,7 +62,7 @@ type parts struct {
 // at returns the partition of a name.
 func (p *parts) at(name string) *part { return &p.list[p.Of(name)-1] }
 
-// partTime is how long a partition may take to answer a question that all are asked.
+// partTime is how long a partition may take to answer a question that has a short answer.
 const partTime = 10 * time.Second
 
 // unaskedPart says that a partition did not answer.
@@ -70,11 +70,16 @@ func unaskedPart(number int, err error) Unasked {
 	return Unasked{"partition " + strconv.Itoa(number), Brief(err)}
 }
 
+// gatherSoon is gather for a question that has a short answer: one that hangs is not waited for.
+func gatherSoon[T any](ctx context.Context, p *parts, ask func(ctx context.Context, x *part) (T, error)) (answers []T, missing []Unasked, err error) {
+	ctx, done := context.WithTimeout(ctx, partTime)
+	defer done()
+	return gather(ctx, p, ask)
+}
+
 // gather asks all partitions, side by side. It returns their answers in order, without those that did not answer, and who did not. The
 // error is that of the first, if none answered.
 func gather[T any](ctx context.Context, p *parts, ask func(ctx context.Context, x *part) (T, error)) (answers []T, missing []Unasked, err error) {
-	ctx, done := context.WithTimeout(ctx, partTime)
-	defer done()
 	all, errs := make([]T, len(p.list)), make([]error, len(p.list))
 	var asked sync.WaitGroup
 	for i := range p.list {

@@ -27,7 +27,7 @@ func (a activityOfParts) Now(ctx context.Context) (now time.Time, err error) {
 }
 
 func (a activityOfParts) Counts(ctx context.Context) (Counts, error) {
-	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (Counts, error) { return x.activity.Counts(ctx) })
+	all, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (Counts, error) { return x.activity.Counts(ctx) })
 	out := Counts{Lanes: []Lane{}, CouldNotAsk: missing}
 	type name struct{ queue, typ, priority string }
 	at := map[name]int{}
@@ -146,7 +146,7 @@ func joinSessions(list []Session) []Session {
 }
 
 func (a activityOfParts) Summary(ctx context.Context, since time.Duration) (Summary, error) {
-	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (*tally, error) { return x.activity.tally(ctx, since) })
+	all, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (*tally, error) { return x.activity.tally(ctx, since) })
 	if err != nil {
 		return Summary{}, err
 	}

@@ -36,7 +36,7 @@ func (b bulksOfParts) Resume(ctx context.Context, id string) (BulkTask, error) {
 }
 
 func (b bulksOfParts) List(ctx context.Context) (List[BulkTask], error) {
-	lists, missing, err := gather(ctx, b.parts, func(ctx context.Context, x *part) (List[BulkTask], error) { return x.bulks.List(ctx) })
+	lists, missing, err := gatherSoon(ctx, b.parts, func(ctx context.Context, x *part) (List[BulkTask], error) { return x.bulks.List(ctx) })
 	all := ListOf[BulkTask](nil, "")
 	at := map[string]int{}
 	for _, l := range lists {

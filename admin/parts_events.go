@@ -68,7 +68,7 @@ func (a activityOfParts) Events(ctx context.Context, o EventQuery) (List[Event],
 			return ListOf[Event](nil, ""), err
 		}
 	}
-	lists, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) ([]Event, error) {
+	lists, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) ([]Event, error) {
 		q := o
 		if o.After != "" {
 			q.After = from.after(x.number)

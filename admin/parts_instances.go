@@ -15,7 +15,7 @@ import (
 type instancesOfParts struct{ *parts }
 
 func (n instancesOfParts) List(ctx context.Context) (InstanceList, error) {
-	lists, missing, err := gather(ctx, n.parts, func(ctx context.Context, x *part) (numbered[InstanceList], error) {
+	lists, missing, err := gatherSoon(ctx, n.parts, func(ctx context.Context, x *part) (numbered[InstanceList], error) {
 		list, err := x.instances.List(ctx)
 		return numbered[InstanceList]{x.number, list}, err
 	})

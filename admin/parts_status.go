@@ -8,7 +8,7 @@ import (
 )
 
 func (a activityOfParts) Status(ctx context.Context) (Status, error) {
-	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (numbered[Status], error) {
+	all, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (numbered[Status], error) {
 		s, err := x.activity.Status(ctx)
 		return numbered[Status]{x.number, s}, err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -38,6 +39,29 @@ func (p *Producers) Open(ctx context.Context) error {
 	if p.limited.Load() != nil {
 		return nil
 	}
+	return p.ask(ctx)
+}
+
+// Keep asks Redis each minute, until ctx ends: another instance may have brought a limit, and a Redis that came back empty has to
+// learn again that the namespace is split. Failures go to the log of the caller.
+func (p *Producers) Keep(ctx context.Context, failed func(error)) {
+	if len(p.list) == 1 {
+		return
+	}
+	for tick := time.NewTicker(time.Minute); ; {
+		select {
+		case <-tick.C:
+			if err := p.ask(ctx); err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		}
+	}
+}
+
+func (p *Producers) ask(ctx context.Context) error {
 	types, err := p.opened(ctx)
 	if err != nil {
 		return err

@@ -100,23 +100,28 @@ func (c *ClusterGroup) URL() string {
 	return "redis-cluster://" + strings.Join(addrs, ",")
 }
 
-// Owner returns the node that has a key. It asks a node that was not told to end.
+// Owner returns the node that has a key. It asks a node that was not told to end, and waits while no node has the key, as in a failover.
 func (c *ClusterGroup) Owner(t testing.TB, key string) *Server {
 	t.Helper()
 	ctx := t.Context()
 	i := slices.IndexFunc(c.Nodes, func(n *Server) bool { return n.up })
 	rdb := c.Nodes[i].Client()
-	slot, err := rdb.ClusterKeySlot(ctx, key).Result()
-	must(t, err)
-	ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // what replaces it begins with Redis 7
-	must(t, err)
-	for _, r := range ranges {
-		if int64(r.Start) <= slot && slot <= int64(r.End) {
-			return c.at(t, r.Nodes[0].Addr)
+	var owner *Server
+	Eventually(t, clusterTimeout, func() error {
+		slot, err := rdb.ClusterKeySlot(ctx, key).Result()
+		if err != nil {
+			return err
 		}
-	}
-	t.Fatalf("testredis: nobody owns slot %d: %v", slot, ranges)
-	return nil
+		ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // what replaces it begins with Redis 7
+		for _, r := range ranges {
+			if int64(r.Start) <= slot && slot <= int64(r.End) && len(r.Nodes) > 0 {
+				owner = c.at(t, r.Nodes[0].Addr)
+				return nil
+			}
+		}
+		return fmt.Errorf("slot %d is in none of %v: %w", slot, ranges, err)
+	}, "nobody owns %s", key)
+	return owner
 }
 
 func (c *ClusterGroup) at(t testing.TB, addr string) *Server {
