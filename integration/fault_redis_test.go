@@ -57,6 +57,9 @@ func TestFault_redisIsKilledAndKeepsItsFile(t *testing.T) {
 					t.Errorf("epoch %d after %d", after, before)
 				}
 			}
+			testredis.Eventually(t, 20*time.Second, func() bool {
+				return !strings.Contains(w.Must("schedules", "list", "--json"), `"behind":`) && !strings.Contains(w.Must("tasks", "list", "--json", "--limit", "1000"), `"waiting"`)
+			}, "slots of the outage wait")
 			ended := time.Now()
 			p.Stop()
 			w.WantEverySlot("b", time.Second, true)
