@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -92,19 +93,12 @@ func gather[T any](ctx context.Context, p *parts, ask func(ctx context.Context, 
 			continue
 		}
 		missing = append(missing, unaskedPart(i+1, e))
-		err = errorOf(err, e)
+		err = cmp.Or(err, e)
 	}
 	if len(answers) > 0 {
 		err = nil
 	}
 	return answers, missing, err
-}
-
-func errorOf(first, other error) error {
-	if first != nil {
-		return first
-	}
-	return other
 }
 
 // toAll does something in all partitions, side by side, and returns the errors of those where it failed.

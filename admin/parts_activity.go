@@ -21,7 +21,7 @@ func (a activityOfParts) Now(ctx context.Context) (now time.Time, err error) {
 		if now, e = a.list[i].activity.Now(ctx); e == nil {
 			return now, nil
 		}
-		err = errorOf(err, e)
+		err = cmp.Or(err, e)
 	}
 	return now, err
 }

@@ -122,7 +122,7 @@ func one[T any](ctx context.Context, p *parts, do func(ctx context.Context, x *p
 	for i, answer := range found {
 		switch {
 		case answer == nil && errors.Is(errs[i], task.ErrNotFound):
-			lacks = errorOf(lacks, errs[i])
+			lacks = cmp.Or(lacks, errs[i])
 		case answer == nil:
 			err = errors.Join(err, split.In(i+1, errs[i]))
 		case any:

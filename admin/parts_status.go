@@ -3,8 +3,10 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func (a activityOfParts) Status(ctx context.Context) (Status, error) {
@@ -18,6 +20,11 @@ func (a activityOfParts) Status(ctx context.Context) (Status, error) {
 	out := Status{Trouble: []Trouble{}, CouldNotAsk: []Unasked{}}
 	for i := range all {
 		out.join(all[i].part, &all[i].answer)
+	}
+	for i := range out.Trouble { // a figure in a line is that of its partitions
+		if t := &out.Trouble[i]; len(t.Partitions) > 0 && len(t.Partitions) < len(a.list) {
+			t.Text += " (partition " + strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Partitions), " ", ", "), "[]") + ")"
+		}
 	}
 	for _, u := range missing {
 		number, _ := strconv.Atoi(u.Source[len("partition "):])
@@ -45,7 +52,7 @@ func (a activityOfParts) Status(ctx context.Context) (Status, error) {
 	return out, nil
 }
 
-// join adds the status of a partition. A line that others have too names all of them.
+// join adds the status of a partition. A line that others have too, word for word, names all of them.
 func (s *Status) join(number int, other *Status) {
 	if s.Asked.IsZero() || other.Asked.Before(s.Asked) {
 		s.Asked = other.Asked
@@ -63,7 +70,7 @@ func (s *Status) join(number int, other *Status) {
 			continue
 		}
 		k := slices.IndexFunc(s.Trouble, func(x Trouble) bool {
-			return x.Kind == t.Kind && x.Name == t.Name && x.Warning == t.Warning && !x.ofSchedule
+			return x.Kind == t.Kind && x.Name == t.Name && x.Warning == t.Warning && x.Text == t.Text && !x.ofSchedule && !slices.Contains(x.Partitions, number)
 		})
 		if k < 0 {
 			t.Partitions = []int{number}

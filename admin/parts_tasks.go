@@ -68,7 +68,7 @@ func (t tasksOfParts) List(ctx context.Context, o TaskQuery) (List[Task], error)
 		var first error
 		for i, err := range errs {
 			if err != nil {
-				first = errorOf(first, err)
+				first = cmp.Or(first, err)
 				missing[i+1] = unaskedPart(i+1, err)
 			}
 		}

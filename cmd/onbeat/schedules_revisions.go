@@ -131,13 +131,14 @@ func (c *schedulesListCmd) listGone(ctx context.Context, a *app, cl *client) err
 	if len(list.Items) == 0 && unread != nil {
 		return unread
 	}
+	unread = errors.Join(unread, lacking(list.CouldNotAsk))
 	if !c.Reveal {
 		list = admin.MaskedList(list)
 	}
 	if a.JSON {
 		return errors.Join(a.printJSON(list), unread)
 	}
-	if len(list.Items) == 0 {
+	if len(list.Items) == 0 && len(list.CouldNotAsk) == 0 {
 		a.printf("no %s schedules in %s", word, cl.namespace)
 		return unread
 	}

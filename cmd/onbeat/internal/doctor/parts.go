@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ func examineParts(ctx context.Context, cfg Config) (Report, error) {
 	}
 	all.Wait()
 	if !slices.Contains(errs, nil) {
-		return Report{}, errors.Join(errs[0])
+		return Report{}, errs[0]
 	}
 	for i, err := range errs {
 		if err != nil {
