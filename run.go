@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/google/uuid"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers/notify"
@@ -83,8 +83,12 @@ func together(check func(context.Context) error) func(context.Context) error {
 	}
 	var calls singleflight.Group
 	return func(ctx context.Context) error {
-		_, err, _ := calls.Do("", func() (any, error) { return nil, check(ctx) })
-		return err
+		select {
+		case r := <-calls.DoChan("", func() (any, error) { return nil, check(ctx) }):
+			return r.Err
+		case <-ctx.Done(): // the check may be that of another partition, which goes on
+			return context.Cause(ctx)
+		}
 	}
 }
 

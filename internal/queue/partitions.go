@@ -42,15 +42,15 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 		return 0, err
 	}
 	meta := p.Keys().Meta
-	text, err := rdb.HGet(ctx, meta, "partitions").Result()
-	if errors.Is(err, redis.Nil) {
-		n, err := rdb.HLen(ctx, meta).Result()
-		return int(min(n, 1)), store.Classify(err)
+	pipe := rdb.Pipeline()
+	number, fields := pipe.HGet(ctx, meta, "partitions"), pipe.HLen(ctx, meta)
+	if err := exec(ctx, pipe); err != nil {
+		return 0, fmt.Errorf("count partitions: %w", err)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("count partitions: %w", store.Classify(err))
+	if errors.Is(number.Err(), redis.Nil) {
+		return int(min(fields.Val(), 1)), nil
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(number.Val())
 	if err != nil || n < 2 {
 		return 0, fmt.Errorf("count partitions: %w", task.ErrDamaged)
 	}

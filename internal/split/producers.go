@@ -17,15 +17,15 @@ type Producers struct {
 	list    []*producer.Producer
 	opened  func(ctx context.Context) (limited []string, err error)
 	limited atomic.Pointer[map[string]bool] // types with a limit; nil: not asked yet
-	opening sync.Mutex
-	turn    atomic.Uint32 // which partition gets the next task that may lie in any
+	opening chan struct{}                   // held by the one who asks
+	turn    atomic.Uint32                   // which partition gets the next task that may lie in any
 }
 
 // NewProducers returns the producers of the partitions of a namespace, in order. A namespace that is not split has one. Before they add the
 // first task, they call open, which asks Redis for the number of partitions, or splits a namespace that nobody has used yet, and returns
 // the types that have a limit: queue.Split.
 func NewProducers(open func(ctx context.Context) (limited []string, err error), list []*producer.Producer) *Producers {
-	return &Producers{list: list, opened: open}
+	return &Producers{list: list, opened: open, opening: make(chan struct{}, 1)}
 }
 
 // Open asks Redis, if nobody has before, whether the namespace has as many partitions as there are producers, and which types have a
@@ -34,8 +34,12 @@ func (p *Producers) Open(ctx context.Context) error {
 	if len(p.list) == 1 || p.limited.Load() != nil {
 		return nil
 	}
-	p.opening.Lock()
-	defer p.opening.Unlock()
+	select {
+	case p.opening <- struct{}{}:
+		defer func() { <-p.opening }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if p.limited.Load() != nil {
 		return nil
 	}
