@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -63,6 +62,9 @@ func slept(since time.Time) time.Duration {
 // answer comes on c.answers.
 func (c *Consumer) send(free room) {
 	c.calling, c.wake = true, time.Time{}
+	if c.seat != nil {
+		c.seat.calls()
+	}
 	c.spare.Reset(spareEvery)
 	c.watches = false
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
@@ -139,6 +141,7 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		a.err = errSlept
 	}
 	c.observe(&a)
+	c.regain(a.reply)
 	if a.err != nil {
 		c.release()
 		// The call was given up, and its goroutine may still read the old slice. Tried marks each settlement that Redis
@@ -209,14 +212,17 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		return false, nil
 	}
 	c.release()
-	again = again || c.cfg.Pool != nil && r.MayClaim && a.want == 0 // no worker was free, so nobody looked
+	again = again || c.seat != nil && r.MayClaim && a.want == 0 // no worker was free, so nobody looked
 	c.gather()
-	return c.caughtUp(r, again)
+	if again, err = c.caughtUp(r, again); err == nil {
+		c.mayCall()
+	}
+	return again, err
 }
 
 // mayLook is for how many tasks more the consumer may look: with a pool for one at least, because the pool decides when.
 func (c *Consumer) mayLook(free int) int {
-	if c.cfg.Pool != nil {
+	if c.seat != nil {
 		return max(free, 1)
 	}
 	return free
@@ -311,7 +317,7 @@ func (c *Consumer) accept(t *task.Task) {
 	switch {
 	case c.session.Context().Err() != nil:
 		return
-	case c.draining:
+	case c.draining, c.seat != nil && !c.mayBegin(t.Type): // the call lasted so long that others have the workers
 		c.handBack(t, false)
 		return
 	}
@@ -322,89 +328,4 @@ func (c *Consumer) accept(t *task.Task) {
 		return
 	}
 	c.start(c.runs, t)
-}
-
-// adopt reads the claims of this generation from Redis and takes up those that the consumer does not know:
-//   - A run that this instance settled is settled again: Redis has lost the settlement since.
-//   - A task that a call with a lost reply claimed begins now. If no worker is free, or the instance may begin nothing,
-//     the task is handed back.
-//   - A task that runs here under an older fence keeps running: its settlement will carry the new fence.
-func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
-	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
-		claims, _, err := c.q.Claims(ctx, c.session.Gen, c.session.ID)
-		return claims, err
-	})
-	if err != nil {
-		return err
-	}
-	ended := make(map[string]bool, len(c.settled))
-	for i := range c.settled {
-		ended[c.settled[i].ID] = true
-	}
-	n := 0
-	settled := c.lately.by()
-	for _, claim := range claims {
-		t := claim.Task
-		if r := c.inflight[t.ID]; r != nil {
-			if t.Fence != r.task.Fence {
-				r.again = t.Fence // a call with a lost reply claimed the task again
-			}
-			continue
-		}
-		if ended[t.ID] { // the next call settles it
-			continue
-		}
-		n++
-		before, ok := settled[settledKey{t.ID, t.Fence}]
-		switch {
-		case ok:
-			c.keyed = c.keyed || t.Key != ""
-			before.Tried = true // so that reportVoid does not report it
-			c.settled = append(c.settled, before)
-		case claim.Err != nil:
-			c.malformed(queue.Malformed{ID: t.ID, Fence: t.Fence, Record: claim.Record, Err: claim.Err})
-		case c.draining || !reply.MayClaim || !c.mayBegin(t.Type):
-			c.handBack(t, false)
-		default:
-			t.Claimed = reply.Now // the run begins now, which may be long after the lost call
-			c.accept(t)
-		}
-	}
-	c.doubt = false
-	if n > 0 {
-		c.log.Info().Int("tasks", n).Msg("took up tasks that redis lists as claimed here: a reply or the last writes of redis were lost")
-	}
-	return nil
-}
-
-// malformed settles a claimed task whose record this release cannot read. A record of a newer format is due again in a
-// minute, for a newer release. A damaged record makes the task dead.
-func (c *Consumer) malformed(m queue.Malformed) {
-	c.log.Error().Err(m.Err).Str("task", m.ID).Str("type", m.Lane.Type).Msg("unreadable task record")
-	s := queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Died, Record: []byte(m.Record)}
-	s.Note = c.notes.Unread(&task.Task{ID: m.ID, Type: m.Lane.Type, Queue: m.Lane.Queue})
-	if newer := m.Record != "" && m.Record[0] > '2' && m.Record[0] <= '9'; newer {
-		if m.Lane == (queue.Lane{}) {
-			return // only the record says which lane it came from: the claim stays until a newer release recovers the task
-		}
-		s = queue.Settlement{ID: m.ID, Fence: m.Fence, Outcome: queue.Moved, Lane: m.Lane, Delay: time.Minute}
-	}
-	c.settled = append(c.settled, s)
-}
-
-// troubled handles a failed call and returns how long to wait before the next one. The call's outcome is unknown, so the
-// claims are in doubt from now on.
-func (c *Consumer) troubled(err error, failures int) time.Duration {
-	c.doubt = true
-	switch {
-	case errors.Is(err, queue.ErrFenced):
-		c.session.Doubt()
-	case errors.Is(err, store.ErrWrongType):
-		c.session.Mend(err)
-	case errors.Is(err, queue.ErrStale), c.session.Context().Err() != nil: // expected after a lost call, or at the end of the session
-	case failures == 1:
-		c.log.Warn().Err(err).Msg("cannot claim or settle tasks: trying again")
-	}
-	d := min(longestPause, 10*time.Millisecond<<min(failures, 10))
-	return d/2 + rand.N(d/2+1)
 }

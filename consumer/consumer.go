@@ -37,11 +37,11 @@ type Consumer struct {
 	lanes    lanes
 	reads    string // a name for the lanes and limits that this consumer reads
 	inflight map[string]*run
-	busy     room          // how many run of inflight
-	held     int           // workers of the pool that are for the tasks of the call under way, or of the next one
-	bell     chan struct{} // rings when the pool may have a worker
-	watches  bool          // Redis counts on this consumer to look at the next due task
-	crowd    crowd         // how many of these, by schedule
+	busy     room  // how many run of inflight
+	held     int   // workers of the pool that are for the tasks of the call under way, or of the next one
+	seat     *seat // of the pool; nil: none
+	watches  bool  // Redis counts on this consumer to look at the next due task
+	crowd    crowd // how many of these, by schedule
 	results  chan result
 	workers  *workers
 	types    map[string]*taskType // by name, those that ran
@@ -97,8 +97,8 @@ func New(rdb redis.UniversalClient, namespace string, h Handlers, cfg Config) (*
 // The caller must not call Run while an earlier Run has not returned.
 func (c *Consumer) Run(s *instance.Session) error {
 	c.reset(s)
-	if c.cfg.Pool != nil {
-		defer c.cfg.Pool.leave(c)
+	if c.seat != nil {
+		defer c.seat.leave()
 	}
 	defer c.alarm.Stop()
 	defer c.spare.Stop()
@@ -121,7 +121,10 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.doubt = c.q.Strict()
 	c.inflight, c.busy, c.crowd = make(map[string]*run, c.cfg.Concurrency), room{}, crowd{}
 	results := make(chan result, c.cfg.Concurrency+ownWorkers)
-	c.held, c.bell, c.watches = 0, make(chan struct{}, 1), false
+	c.held, c.seat, c.watches = 0, nil, false
+	if c.cfg.Pool != nil {
+		c.seat = c.cfg.Pool.seat()
+	}
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
@@ -142,7 +145,13 @@ func (c *Consumer) consume() {
 	own := false // there may be due work of the dispatcher's own, and all other workers are busy
 	var retry <-chan time.Time
 	var failures int
+	var turn <-chan struct{}
+	if c.seat != nil {
+		turn = c.seat.bell
+		defer c.seat.quit()
+	}
 	for {
+		c.tally()
 		if !c.calling && retry == nil {
 			must := len(c.settled)+len(c.owed) > 0 || c.doubt
 			free := c.reserve(look, must)
@@ -159,7 +168,7 @@ func (c *Consumer) consume() {
 			}
 		}
 		results := c.results
-		if c.calling {
+		if c.calling && !(c.seat != nil && c.seat.lends()) {
 			results = nil // they gather until the answer comes: to wake for each would cost more than a short run
 		}
 		select {
@@ -179,7 +188,7 @@ func (c *Consumer) consume() {
 			look = look || !c.canSleep()
 		case <-c.spare.C:
 			own = c.starved()
-		case <-c.bell: // the loop asks the pool again
+		case <-turn: // the loop asks the pool again, or collects what has ended while a call lasts
 		case <-c.alarm.timer.C:
 			c.alarm.Near()
 		case <-c.alarm.C:
@@ -191,6 +200,7 @@ func (c *Consumer) consume() {
 			c.cancelRuns()
 		case <-retry:
 			retry = nil
+			c.mayCall()
 		case <-c.session.Draining():
 			return
 		case <-c.session.Context().Done():
@@ -284,7 +294,6 @@ func (c *Consumer) leave(r *run) {
 	delete(c.inflight, r.task.ID)
 	c.busy.add(r.task.Type, -1)
 	c.crowd.add(r.task, -1)
-	c.tally()
 }
 
 // laneClaims lists the lanes of a call: those that the call may claim from, and those into which the script may have to

@@ -51,6 +51,7 @@ func (c *Consumer) drain() {
 	}
 	owes := func() bool { return ended != nil && (len(c.settled) > 0 || c.doubt || len(c.owed) > 0) }
 	for len(c.inflight) > 0 || c.calling || owes() {
+		c.tally()
 		if owes() && !c.calling && retry == nil {
 			c.send(room{})
 		}

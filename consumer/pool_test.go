@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,57 +23,119 @@ func pooled(p *Pool) func(*setup) {
 
 func TestPool_servesThoseWhoWaitInTurn(t *testing.T) {
 	t.Parallel()
-	p := NewPool(4)
-	var list [3]*Consumer
-	for i := range list {
-		list[i] = &Consumer{bell: make(chan struct{}, 1)}
-	}
-	a, b, c := list[0], list[1], list[2]
-	rings := func(of *Consumer) bool {
-		select {
-		case <-of.bell:
-			return true
-		default:
-			return false
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(8)
+		a, b, c := p.seat(), p.seat(), p.seat()
+		rings := func(of *seat) bool {
+			select {
+			case <-of.bell:
+				return true
+			default:
+				return false
+			}
 		}
-	}
-	take := func(of *Consumer, most, want int) {
-		t.Helper()
-		if n := p.take(of, most, true); n != want {
-			t.Fatalf("%d, want %d", n, want)
+		take := func(of *seat, most, want int) {
+			t.Helper()
+			if n := of.take(most, true); n != want {
+				t.Fatalf("%d, want %d", n, want)
+			}
 		}
-	}
-	take(a, 100, 4) // nobody waits: all
-	take(b, 100, 0)
-	take(c, 100, 0)
-	take(a, 100, 0) // it waits too, behind them
-	p.note(a, 3)
-	if !rings(b) || rings(c) || rings(a) {
-		t.Fatal("one worker is free: the first in line hears of it, and no other")
-	}
-	take(a, 100, 0)
-	take(c, 100, 0)
-	take(b, 100, 1)
-	p.note(a, 0)
-	if !rings(c) || !rings(a) {
-		t.Fatal("three are free: both hear of it")
-	}
-	take(a, 100, 1) // one is for c, who was before, and the rest is shared
-	take(c, 100, 2)
-	take(b, 100, 0)
-	p.leave(c)
-	if !rings(b) {
-		t.Fatal("two left: b hears of it")
-	}
-	take(b, 1, 1)
-	if p.used != 3 {
-		t.Errorf("%d are in use", p.used)
-	}
-	p.leave(a)
-	p.leave(b)
-	if p.used != 0 || len(p.line) != 0 || len(p.taken) != 0 {
-		t.Errorf("%+v", p)
-	}
+		none := func(why string) {
+			t.Helper()
+			if rings(a) || rings(b) || rings(c) {
+				t.Fatal(why)
+			}
+		}
+		take(a, 100, 4) // half of what is free is left for others
+		take(b, 100, 2)
+		take(c, 100, 1)
+		take(a, 100, 1)
+		take(b, 100, 0)
+		take(c, 100, 0)
+		a.note(4, 0)
+		none("one is free of eight: no call is worth that yet")
+		take(a, 100, 1) // in its turn it has what its runs gave back
+		time.Sleep(turn)
+		synctest.Wait()
+		none("nothing is free")
+		a.note(4, 0)
+		if !rings(b) || rings(a) || rings(c) {
+			t.Fatal("b is first, and has waited: it hears of the one, and nobody else")
+		}
+		take(a, 100, 0) // its turn is over
+		take(c, 100, 0)
+		take(b, 100, 1)
+		a.note(2, 0)
+		if !rings(c) || rings(a) {
+			t.Fatal("a quarter is free: the next one hears of it at once")
+		}
+		c.calls()
+		if !rings(a) {
+			t.Fatal("c makes a call: the turn passes to a")
+		}
+		c.back()
+		if !rings(c) {
+			t.Fatal("it is c's turn again")
+		}
+		take(a, 100, 0)
+		take(c, 100, 2) // it kept its place
+		rings(b)
+		rings(c)
+		b.note(2, 0)
+		none("one is free of eight")
+		time.Sleep(linger)
+		synctest.Wait()
+		if !rings(a) {
+			t.Fatal("a has waited: it hears of the one")
+		}
+		take(a, 100, 1)
+		if p.used != 8 {
+			t.Errorf("%d are in use", p.used)
+		}
+		for _, s := range []*seat{a, b, c} {
+			s.leave()
+		}
+		if p.used != 0 || len(p.line) != 0 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// A call to a node that hangs keeps no workers from the other partitions.
+func TestPool_lendsWhatACallHoldsForTooLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(4)
+		a, b := p.seat(), p.seat()
+		if a.take(4, true)+a.take(4, true)+a.take(4, true) != 4 {
+			t.Fatal("nobody waits: a has all")
+		}
+		a.calls()
+		if b.take(4, true) != 0 {
+			t.Fatal("more than there are")
+		}
+		time.Sleep(lendAt)
+		synctest.Wait()
+		if !a.lends() || len(b.bell) != 1 {
+			t.Fatal("its call lasts: b may have them")
+		}
+		if n := b.take(3, true); n != 3 {
+			t.Fatal(n)
+		}
+		if n, lent := a.answered(4); n != 1 || !lent {
+			t.Errorf("of its four one is left: %d, %v", n, lent)
+		}
+		a.back()
+		a.calls()
+		if n, lent := a.answered(4); n != 0 || lent {
+			t.Errorf("this call was short: %d, %v", n, lent)
+		}
+		a.leave()
+		b.leave()
+		if p.used != 0 {
+			t.Errorf("%d are in use", p.used)
+		}
+	})
 }
 
 // Partitions share the workers: no more runs at once than there are, every task runs once, and one with little to do does not wait for
@@ -135,6 +198,76 @@ func TestConsume_partitionsShareWorkers(t *testing.T) {
 			return pool.used == 0 && len(pool.line) == 0
 		}, "no worker is held")
 	})
+}
+
+// Two partitions with much to do share the workers alike, though one of them had all before.
+func TestConsume_fullPartitionsShareAlike(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		pool := NewPool(16)
+		a, b := newWorld(t, rdb), newWorld(t, rdb)
+		var ofA, ofB atomic.Int64
+		count := func(n *atomic.Int64) Handlers {
+			return one(t, func(context.Context, *task.Task) error { time.Sleep(2 * time.Millisecond); n.Add(1); return nil })
+		}
+		a.leads(a.start(count(&ofA), pooled(pool)))
+		b.leads(b.start(count(&ofB), pooled(pool)))
+		much := func(w *world, n int) {
+			list := make([]*task.Task, n)
+			for i := range list {
+				list[i] = job(fmt.Sprint(w.ns, i))
+			}
+			w.add(list...)
+		}
+		much(a, 8000)
+		testredis.Eventually(t, patience, func() bool { return ofA.Load() > 100 }, "a runs")
+		much(b, 1000)
+		before := ofA.Load()
+		testredis.Eventually(t, patience, func() bool { return ofB.Load() == 1000 }, "b runs")
+		if n := ofA.Load() - before; n > 4000 {
+			t.Errorf("%d runs of the one while the other had 1,000", n)
+		}
+	})
+}
+
+// A node that hangs keeps no workers from the partitions of another one.
+func TestConsume_aPartitionThatHangsLendsItsWorkers(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	for range 3 {
+		pool, slow := NewPool(4), newWorld(t, rdb)
+		other := newWorld(t, rdb)
+		client, node := through(t, addrOf(t))
+		var first atomic.Int64
+		var ran ledger
+		slow.leads(slow.start(one(t, func(context.Context, *task.Task) error { time.Sleep(time.Millisecond); first.Add(1); return nil }), pooled(pool), over(client)))
+		other.leads(other.start(one(t, func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }), pooled(pool)))
+		for i := range 10 {
+			list := make([]*task.Task, 500)
+			for j := range list {
+				list[j] = job(fmt.Sprint("slow", i, "-", j))
+			}
+			slow.add(list...)
+		}
+		testredis.Eventually(t, patience, func() bool { return first.Load() > 50 }, "all workers are busy")
+		hung := make(chan struct{})
+		node.hangs.Store(&hung)
+		began := time.Now()
+		for i := range 10 {
+			id := fmt.Sprint("quick", i)
+			other.add(job(id))
+			testredis.Eventually(t, patience, func() bool { return ran.count(id) == 1 }, "%s runs", id)
+		}
+		took := time.Since(began)
+		node.hangs.Store(nil)
+		close(hung)
+		if took < callTimeout-time.Second {
+			return
+		}
+		t.Logf("%v: the machine is busy, or the workers came back when the call was given up", took)
+	}
+	t.Error("the workers were held until the call was given up")
 }
 
 // An instance whose workers are all taken by one partition leaves the due tasks of the others to an instance that has some.

@@ -17,6 +17,7 @@ type proxy struct {
 	to       string
 	lose     atomic.Int32 // how many replies are to be lost
 	lost     atomic.Int32
+	hangs    atomic.Pointer[chan struct{}] // no reply passes until it is closed; nil: all pass
 	wg       sync.WaitGroup
 	mu       sync.Mutex
 	conns    []net.Conn
@@ -69,6 +70,9 @@ func (p *proxy) accept() {
 		})
 		p.wg.Go(func() {
 			p.carry(client, server, func([]byte) bool {
+				if c := p.hangs.Load(); c != nil {
+					<-*c
+				}
 				if cycle.Load() && p.lose.Add(-1) >= 0 {
 					p.lost.Add(1)
 					return false

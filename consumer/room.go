@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -41,7 +42,7 @@ func (r *room) add(typ string, n int) {
 func (c *Consumer) free() room {
 	own := ownWorkers - c.busy.own
 	free := room{tasks: c.cfg.Concurrency - c.busy.tasks, own: own, bulk: min(bulkWorkers-c.busy.bulk, own)}
-	if c.cfg.Pool != nil {
+	if c.seat != nil {
 		free.tasks = c.held
 	}
 	return free
@@ -50,16 +51,30 @@ func (c *Consumer) free() room {
 // reserve makes the consumer hold workers of its pool for the next call, if it has one, and returns what is free. With look the consumer
 // waits for a worker if there is none; else it takes what there is, if it makes a call anyway.
 func (c *Consumer) reserve(look, anyway bool) room {
-	if c.cfg.Pool != nil && (look || anyway) {
-		c.held += c.cfg.Pool.take(c, c.portion-c.held, look)
+	if c.seat != nil && (look || anyway) && !c.doubt { // in doubt, a call claims nothing
+		c.held += c.seat.take(c.portion-c.held, look)
 	}
 	return c.free()
 }
 
 // tally tells the pool what the consumer uses.
 func (c *Consumer) tally() {
-	if c.cfg.Pool != nil {
-		c.cfg.Pool.note(c, c.busy.tasks+c.held)
+	if c.seat != nil {
+		c.seat.note(c.busy.tasks, c.held)
+	}
+}
+
+// regain makes up for workers that others have because a call lasted.
+func (c *Consumer) regain(r *queue.CycleReply) {
+	if c.seat == nil {
+		return
+	}
+	need := 0
+	if r != nil {
+		need = ofUsers(r)
+	}
+	if got, lent := c.seat.answered(need); lent {
+		c.held = got
 	}
 }
 
@@ -71,18 +86,25 @@ func (c *Consumer) release() {
 	}
 }
 
+// mayCall tells the pool that the consumer takes its turn again.
+func (c *Consumer) mayCall() {
+	if c.seat != nil {
+		c.seat.back()
+	}
+}
+
 // mayBegin reports whether there is a worker for a task that no call asked for.
 func (c *Consumer) mayBegin(typ string) bool {
-	if c.cfg.Pool != nil && c.held == 0 && !strings.HasPrefix(typ, task.Own) {
-		c.held += c.cfg.Pool.take(c, 1, false)
+	if c.seat != nil && c.held == 0 && !strings.HasPrefix(typ, task.Own) {
+		c.held += c.seat.take(1, false)
 	}
 	return c.free().has(typ)
 }
 
 // starved reports whether due work waits until a worker is free.
 func (c *Consumer) starved() bool {
-	if c.cfg.Pool != nil {
-		return c.cfg.Pool.waits(c)
+	if c.seat != nil {
+		return c.seat.waits()
 	}
 	return c.free().tasks <= 0
 }

@@ -64,7 +64,6 @@ func (c *Consumer) start(parent context.Context, t *task.Task) {
 	if c.held > 0 && !strings.HasPrefix(t.Type, task.Own) {
 		c.held--
 	}
-	c.tally()
 	c.crowd.add(t, 1)
 	if c.cfg.Observer != nil {
 		c.cfg.Observer.Began(t)
