@@ -115,15 +115,20 @@ func (p *Producers) Where(t *task.Task) (int, error) {
 }
 
 // at returns the index of the producer of a task.
-func (p *Producers) at(t *task.Task) (int, error) { return p.in(p.Map(), t) }
-
-func (p *Producers) in(m Map, t *task.Task) (int, error) {
-	n, err := m.Task(t)
+func (p *Producers) at(t *task.Task) (int, error) {
+	n, err := p.Map().Task(t)
 	if err == nil && n == 0 {
-		n = int(p.turn.Add(1)%uint32(len(p.list))) + 1
+		return p.next(), nil
 	}
 	return n - 1, err
 }
+
+// next returns the index of the producer whose turn it is.
+func (p *Producers) next() int { return int(p.turn.Add(1) % uint32(len(p.list))) }
+
+// dealt is how many tasks of a batch, of those that may lie in any partition, go to one after the other: a call for few costs about as
+// much as one for many.
+const dealt = 500
 
 // EnqueueAll is that of [producer.Producer]. With more than one partition the tasks of each are a batch of their own, and all batches go
 // side by side. Then the result has an entry for each task: the error of one that was not dealt with is that of its partition, and
@@ -136,15 +141,22 @@ func (p *Producers) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]produ
 		return nil, err
 	}
 	batches, places := make([][]*task.Task, len(p.list)), make([][]int, len(p.list))
-	m, share := p.Map(), len(tasks)/len(p.list)+8
+	m, share := p.Map(), min(len(tasks), len(tasks)/len(p.list)+dealt)
+	deal, left := 0, 0
 	for i, t := range tasks {
 		err := p.list[0].CheckNew(t)
 		at := 0
 		if err == nil {
-			at, err = p.in(m, t)
+			at, err = m.Task(t)
 		}
 		if err != nil {
 			return nil, &producer.BatchError{Index: i, Of: len(tasks), Err: err}
+		}
+		if at--; at < 0 { // it may lie in any
+			if left--; left < 0 {
+				deal, left = p.next(), dealt-1
+			}
+			at = deal
 		}
 		if batches[at] == nil {
 			batches[at], places[at] = make([]*task.Task, 0, share), make([]int, 0, share)

@@ -80,12 +80,15 @@ func (m Map) Task(t *task.Task) (partition int, err error) {
 	}
 	var by, name string
 	for _, n := range [...]struct{ field, name string }{{"key", t.Key}, {"type", m.limited(t.Type)}, {"unique", t.UniqueKey}, {"id", t.ID}} {
+		if n.name == "" {
+			continue
+		}
 		p := m.Of(n.name)
 		if n.field == "id" {
 			p, _ = m.ID(n.name)
 		}
 		switch {
-		case n.name == "" || p == 0:
+		case p == 0:
 		case partition == 0:
 			partition, by, name = p, n.field, n.name
 		case p != partition:
@@ -132,15 +135,22 @@ const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // turned returns an ID that differs in its last two letters at most, and lies in a partition. There is one as a rule.
 func (m Map) turned(id string, partition int) (string, bool) {
-	b := []byte(id)
+	var space [64]byte
+	b := append(space[:0], id...)
 	head, tail := b[:len(b)-2], b[len(b)-2:]
 	sum := hash(fnvOffset, head)
-	first := strings.IndexByte(digits, tail[0])*len(digits) + strings.IndexByte(digits, tail[1])
-	for i := range len(digits) * len(digits) {
-		n := (first + i) % (len(digits) * len(digits))
-		tail[0], tail[1] = digits[n/len(digits)], digits[n%len(digits)]
-		if m.at(hash(sum, tail)) == partition {
-			return string(b), true
+	first, last := strings.IndexByte(digits, tail[0]), strings.IndexByte(digits, tail[1])
+	for i := range len(digits) {
+		tail[0] = digits[(first+i)%len(digits)]
+		near := (sum ^ uint64(tail[0])) * fnvPrime
+		for j := range len(digits) {
+			tail[1] = digits[(last+j)%len(digits)]
+			if m.at((near^uint64(tail[1]))*fnvPrime) == partition {
+				if i+j == 0 {
+					return id, true
+				}
+				return string(b), true
+			}
 		}
 	}
 	return "", false
