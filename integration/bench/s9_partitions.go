@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -25,23 +26,28 @@ var partitioned = &scenario{
 	run: func(ctx context.Context, c *child, p peer) error {
 		n := c.Params.Tasks
 		s := c.begin(ctx, p.Calls)
-		if err := fill(ctx, &c.job, p, numbered(n, c.Params.Bytes, nil)); err != nil {
+		due := time.Now().Add(3*time.Second + time.Duration(n)*20*time.Microsecond)
+		if err := fill(ctx, &c.job, p, numbered(n, c.Params.Bytes, func(int) time.Time { return due })); err != nil {
 			return err
 		}
 		x := s.end(ctx)
 		c.metrics["enqueue_server_cpu_us"] = x.used.cpu / float64(n)
 		c.metrics["enqueue_client_cpu_us"] = x.CPU / float64(n)
-		s = c.begin(ctx, p.Calls)
 		t := newTally(n)
 		if err := p.Dispatch(ctx, c.options(), t.handle); err != nil {
 			return err
 		}
+		if time.Until(due) < 2*time.Second {
+			return errors.New("adding the tasks took so long that they are due as soon as the dispatcher has started")
+		}
+		time.Sleep(time.Until(due) - time.Second)
+		s = c.begin(ctx, p.Calls) // what it costs to start is not part of a task
 		if err := t.wait(); err != nil {
 			return err
 		}
 		x = s.end(ctx)
 		c.perTask(&x, n)
-		c.metrics["tasks_per_s"] = float64(n) / time.Duration(t.last.Load()).Seconds()
+		c.metrics["tasks_per_s"] = float64(n) / (time.Duration(t.last.Load()) - due.Sub(t.began)).Seconds()
 		if err := leaves(ctx, p, 0); err != nil {
 			return err
 		}
