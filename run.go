@@ -45,7 +45,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	tasks.Labels = labels(ctx)
 	if len(d.parts) > 1 {
 		own.ReadyCheck = together(own.ReadyCheck)
-		own.ID, own.Order, tasks.Pool = uuid.Must(uuid.NewV7()).String(), &instance.Order{}, consumer.NewPool(own.Concurrency)
+		own.ID, own.Order, tasks.Pool = uuid.Must(uuid.NewV7()).String(), &instance.Order{}, consumer.NewPool(own.Concurrency, len(d.parts))
 	}
 	var serves []func(*instance.Session) error
 	for _, p := range d.parts {

@@ -130,6 +130,9 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
 	c.came, c.heavy = time.Time{}, false
 	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
+	if c.cfg.Pool != nil {
+		c.lately.share = c.cfg.Pool.consumers
+	}
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()
 	c.alarm, c.spare = newAlarm(), time.NewTimer(spareEvery)

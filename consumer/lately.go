@@ -13,12 +13,15 @@ type lately struct {
 	list  []queue.Settlement // the oldest first, from head on
 	head  int
 	bytes int // of the records and notes in it
+	share int // how many consumers share the room that there is; 0 is 1
 }
 
-// lately keeps at most this many settlements. They are those of the last seconds, unless many thousands end each second. Their
-// records and notes have at most so many bytes together: a failed run carries its task's payload, and a note the output.
+// The consumers of an instance keep at most this many settlements together, and each keeps a few at least. They are those of the last
+// seconds, unless many thousands end each second. Their records and notes have at most so many bytes: a failed run carries its task's
+// payload, and a note the output.
 const (
 	mostLately      = 8192
+	fewLately       = 128
 	mostLatelyBytes = 8 << 20
 )
 
@@ -35,12 +38,14 @@ func (l *lately) add(batch []queue.Settlement) {
 		l.list = append(l.list, s)
 		l.bytes += len(s.Record) + len(s.Note)
 	}
-	for len(l.list)-l.head > mostLately || l.bytes > mostLatelyBytes {
+	share := max(l.share, 1)
+	most := max(mostLately/share, fewLately)
+	for len(l.list)-l.head > most || l.bytes > mostLatelyBytes/share {
 		l.bytes -= len(l.list[l.head].Record) + len(l.list[l.head].Note)
 		l.list[l.head] = queue.Settlement{}
 		l.head++
 	}
-	if l.head > mostLately {
+	if l.head > most {
 		l.list, l.head = slices.Delete(l.list, 0, l.head), 0
 	}
 }

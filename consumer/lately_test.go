@@ -36,4 +36,11 @@ func TestLately_isBounded(t *testing.T) {
 	if m := l.by(); len(m) != mostLatelyBytes/len(record)+1 {
 		t.Errorf("%d are kept", len(m))
 	}
+	l = lately{share: 16}
+	for i := range mostLately {
+		l.add([]queue.Settlement{{ID: fmt.Sprint(i)}})
+	}
+	if m := l.by(); len(m) != mostLately/16 {
+		t.Errorf("one of sixteen partitions keeps %d", len(m))
+	}
 }

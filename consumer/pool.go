@@ -8,11 +8,12 @@ import (
 
 // Pool is workers that the consumers of several partitions share, in one process. A call for a few tasks costs about as much as one for
 // many, so consumers take turns: one with a turn takes many workers, and keeps what its runs give back until the turn is over. Others
-// stand in line, and the first gets a quarter of the pool, or what has become free within linger. So a partition with much to do holds
-// up no other for longer than a turn and a run. While nobody waits, a consumer takes half of those that are free, and waits for nothing.
-// The dispatcher's own tasks have workers besides, in each partition.
+// stand in line, and the first gets a quarter of the pool (a third, if they are three), or what has become free within linger. So a
+// partition with much to do holds up no other for longer than a turn and a run. While nobody waits, a consumer takes half of those that
+// are free, and waits for nothing. The dispatcher's own tasks have workers besides, in each partition.
 type Pool struct {
-	size int
+	size      int
+	consumers int
 
 	mu    sync.Mutex
 	used  int
@@ -28,8 +29,8 @@ const (
 	lendAt = 250 * time.Millisecond
 )
 
-// NewPool returns a pool of so many workers: the Concurrency of each of its consumers.
-func NewPool(workers int) *Pool { return &Pool{size: workers} }
+// NewPool returns a pool of so many workers for so many consumers: the Concurrency of each.
+func NewPool(workers, consumers int) *Pool { return &Pool{size: workers, consumers: consumers} }
 
 // seat is a consumer's place at a pool.
 type seat struct {
@@ -218,4 +219,4 @@ func (p *Pool) first() *seat {
 }
 
 // enough reports whether it is worth a call to take what is free, for a consumer that wants so many.
-func (p *Pool) enough(want int) bool { return p.ripe || p.size-p.used >= min(want, max(p.size/4, 1)) }
+func (p *Pool) enough(want int) bool { return p.ripe || p.size-p.used >= min(want, max(p.size/min(p.consumers, 4), 1)) }

@@ -24,7 +24,7 @@ func pooled(p *Pool) func(*setup) {
 func TestPool_servesThoseWhoWaitInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(8)
+		p := NewPool(8, 5)
 		a, b, c := p.seat(), p.seat(), p.seat()
 		rings := func(of *seat) bool {
 			select {
@@ -105,7 +105,7 @@ func TestPool_servesThoseWhoWaitInTurn(t *testing.T) {
 func TestPool_lendsWhatACallHoldsForTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(4)
+		p := NewPool(4, 4)
 		a, b := p.seat(), p.seat()
 		if a.take(4, true)+a.take(4, true)+a.take(4, true) != 4 {
 			t.Fatal("nobody waits: a has all")
@@ -145,7 +145,7 @@ func TestConsume_partitionsShareWorkers(t *testing.T) {
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
 		const workers, tasks = 3, 300
-		pool := NewPool(workers)
+		pool := NewPool(workers, 4)
 		var running, most atomic.Int64
 		var mu sync.Mutex
 		var order []string
@@ -205,7 +205,7 @@ func TestConsume_fullPartitionsShareAlike(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
 		t.Parallel()
-		pool := NewPool(16)
+		pool := NewPool(16, 4)
 		a, b := newWorld(t, rdb), newWorld(t, rdb)
 		var ofA, ofB atomic.Int64
 		count := func(n *atomic.Int64) Handlers {
@@ -236,7 +236,7 @@ func TestConsume_aPartitionThatHangsLendsItsWorkers(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
 	for range 3 {
-		pool, slow := NewPool(4), newWorld(t, rdb)
+		pool, slow := NewPool(4, 4), newWorld(t, rdb)
 		other := newWorld(t, rdb)
 		client, node := through(t, addrOf(t))
 		var first atomic.Int64
@@ -278,7 +278,7 @@ func TestConsume_aFullInstanceLeavesOtherPartitionsToOthers(t *testing.T) {
 		a, b := newWorld(t, rdb), newWorld(t, rdb)
 		var hung atomic.Int64
 		var ran ledger
-		full, free := NewPool(1), NewPool(1)
+		full, free := NewPool(1, 4), NewPool(1, 4)
 		quick := func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }
 		first := mux(t, map[string]handlers.Func{"hang": hang(t, &hung), "job": quick})
 		all := consumeBy(instance.ConsumeAll)
@@ -303,7 +303,7 @@ func TestConsume_ownTasksRunWhileThePoolHangs(t *testing.T) {
 		a, b := newWorld(t, rdb), newWorld(t, rdb)
 		var hung atomic.Int64
 		var ran ledger
-		pool := NewPool(2)
+		pool := NewPool(2, 4)
 		h := mux(t, map[string]handlers.Func{"job": hang(t, &hung), ownType: func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }})
 		a.leads(a.start(h, pooled(pool), drain(-1)))
 		b.leads(b.start(h, pooled(pool), drain(-1)))
