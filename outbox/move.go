@@ -6,10 +6,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
@@ -76,33 +78,56 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	return n, failure
 }
 
-// add adds the tasks of rows to Redis. It sorts rows so that the results are those of the first rows: after an error, rows that were not
-// dealt with are the last. A partition that is away holds up no other.
+// add adds the tasks of rows to Redis, those of all partitions side by side: one that is away holds up no other. It sorts rows so that the
+// results are those of the first rows: after an error, rows that were not dealt with are the last.
 func (m *Mover) add(ctx context.Context, rows []row, began time.Time) (results []producer.Result, failure error) {
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.part, b.part) })
+	type group struct {
+		rows []row
+		got  []producer.Result
+		err  error
+	}
+	var groups []*group
+	var all sync.WaitGroup
+	for list := range chunks(rows) {
+		g := &group{rows: list}
+		groups = append(groups, g)
+		all.Go(func() {
+			tasks := make([]*task.Task, len(list))
+			marks := make(map[*task.Task]string, len(list))
+			for i, r := range list {
+				tasks[i], marks[r.task] = r.task, r.mark
+			}
+			g.got, g.err = m.parts[list[0].part].Producer.Move(ctx, tasks, began, marks)
+		})
+	}
+	all.Wait()
 	var left []row
 	dealt := rows[:0:0]
-	for from := 0; from < len(rows); {
-		part := rows[from].part
-		to := from
-		for to < len(rows) && rows[to].part == part {
-			to++
+	for _, g := range groups {
+		results, dealt, left = append(results, g.got...), append(dealt, g.rows[:len(g.got)]...), append(left, g.rows[len(g.got):]...)
+		if g.err != nil && (failure == nil || passing(failure)) {
+			failure = g.err
 		}
-		group := rows[from:to]
-		tasks := make([]*task.Task, len(group))
-		marks := make(map[*task.Task]string, len(group))
-		for i, r := range group {
-			tasks[i], marks[r.task] = r.task, r.mark
-		}
-		got, err := m.parts[part].Producer.Move(ctx, tasks, began, marks)
-		results, dealt, left = append(results, got...), append(dealt, group[:len(got)]...), append(left, group[len(got):]...)
-		if err != nil && (failure == nil || passing(failure)) {
-			failure = err
-		}
-		from = to
 	}
 	copy(rows, append(dealt, left...))
 	return results, failure
+}
+
+// chunks yields the rows of each partition, of rows in the order of partitions.
+func chunks(rows []row) iter.Seq[[]row] {
+	return func(yield func([]row) bool) {
+		for len(rows) > 0 {
+			n := 1
+			for n < len(rows) && rows[n].part == rows[0].part {
+				n++
+			}
+			if !yield(rows[:n]) {
+				return
+			}
+			rows = rows[n:]
+		}
+	}
 }
 
 // take locks rows and reads them. Rows whose tasks cannot be enqueued come apart from the others.
