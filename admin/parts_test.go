@@ -53,7 +53,7 @@ func TestJoin_listsInOneOrder(t *testing.T) {
 	a, p := partsOn(t, testredis.Namespace(t), rdb, rdb, rdb)
 	list := make([]*task.Task, 200)
 	for i := range list {
-		list[i] = task.New("job", nil, task.In(time.Hour+time.Duration(i*7919%200)*time.Second))
+		list[i] = task.New("job", nil, task.ID(fmt.Sprint("t", i)), task.In(time.Hour+time.Duration(i*7919%200)*time.Second))
 	}
 	results, err := p.EnqueueAll(t.Context(), list)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestJoin_bulkReachesAll(t *testing.T) {
 	a, p := partsOn(t, testredis.Namespace(t), rdb, rdb, rdb)
 	list := make([]*task.Task, 60)
 	for i := range list {
-		list[i] = task.New("job", nil, task.In(time.Hour))
+		list[i] = task.New("job", nil, task.ID(fmt.Sprint("t", i)), task.In(time.Hour))
 	}
 	if _, err := p.EnqueueAll(t.Context(), list); err != nil {
 		t.Fatal(err)
@@ -259,6 +259,7 @@ func TestJoin_asksAnInstanceEverywhere(t *testing.T) {
 	rdb := testredis.Client(t)
 	ns := testredis.Namespace(t)
 	a, _ := partsOn(t, ns, rdb, rdb)
+	var regs []*instance.Registry
 	for i := range 2 {
 		q, err := queue.New(rdb, queue.Partition{Namespace: ns, Number: i + 1}, queue.Caps{})
 		if err != nil {
@@ -268,6 +269,7 @@ func TestJoin_asksAnInstanceEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		regs = append(regs, reg)
 		for _, id := range []string{"a", "b"} {
 			gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: id, Release: "v1", Lease: time.Minute}, instance.Past{})
 			if err != nil {
@@ -310,6 +312,17 @@ func TestJoin_asksAnInstanceEverywhere(t *testing.T) {
 	}
 	if list, err := a.Instances.List(t.Context()); err != nil || !list.PausedUntil.IsZero() {
 		t.Errorf("%+v %v", list, err)
+	}
+	for i, reg := range regs {
+		list, err := reg.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			if (x.State == "draining") != (x.ID == "a") {
+				t.Errorf("partition %d: %s is %s", i+1, x.ID, x.State)
+			}
+		}
 	}
 	if err := a.Instances.Drain(t.Context(), "nobody"); !errors.Is(err, task.ErrNotFound) {
 		t.Error(err)
