@@ -84,8 +84,21 @@ type Counts struct {
 
 	Schedules int64  `json:"schedules"`
 	Lanes     []Lane `json:"lanes"`
+	// Partitions are the counts of each partition that answered, in order, if the namespace is split.
+	Partitions []PartitionCounts `json:"partitions,omitempty"`
 	// CouldNotAsk are the partitions that did not answer: what they have is not counted.
 	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
+}
+
+// PartitionCounts is what lies in one partition, and where that is. See [Counts].
+type PartitionCounts struct {
+	Partition int    `json:"partition"`
+	Node      string `json:"node,omitempty"` // the address of the node of a Redis Cluster that holds it now
+	Running   int64  `json:"running"`
+	Waiting   int64  `json:"waiting"`
+	Later     int64  `json:"later"`
+	Dead      int64  `json:"dead"`
+	Schedules int64  `json:"schedules"`
 }
 
 // Lane counts the tasks of one queue, type and priority, as [Counts] does, without those that are held.

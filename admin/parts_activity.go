@@ -27,12 +27,22 @@ func (a activityOfParts) Now(ctx context.Context) (now time.Time, err error) {
 }
 
 func (a activityOfParts) Counts(ctx context.Context) (Counts, error) {
-	all, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (Counts, error) { return x.activity.Counts(ctx) })
+	type answer struct {
+		Counts
+		of PartitionCounts
+	}
+	all, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (answer, error) {
+		c, err := x.activity.Counts(ctx)
+		return answer{c, PartitionCounts{
+			Partition: x.number, Node: x.activity.q.Node(ctx), Running: c.Running, Waiting: c.Waiting, Later: c.Later, Dead: c.Dead, Schedules: c.Schedules,
+		}}, err
+	})
 	out := Counts{Lanes: []Lane{}, CouldNotAsk: missing}
 	type name struct{ queue, typ, priority string }
 	at := map[name]int{}
 	for i := range all {
-		c := &all[i]
+		c := &all[i].Counts
+		out.Partitions = append(out.Partitions, all[i].of)
 		out.Now = later(out.Now, c.Now)
 		out.Running, out.Waiting, out.Overdue, out.Held = out.Running+c.Running, out.Waiting+c.Waiting, out.Overdue+c.Overdue, out.Held+c.Held
 		out.Later, out.Dead, out.Done, out.Schedules = out.Later+c.Later, out.Dead+c.Dead, out.Done+c.Done, out.Schedules+c.Schedules

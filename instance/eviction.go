@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/onbeat/onbeat/internal/store"
 )
 
@@ -24,14 +22,8 @@ func (m *Manager) warnOfEviction(ctx context.Context) {
 
 // policy returns the maxmemory-policy of the node that holds the partition, or "" if the node does not tell.
 func (m *Manager) policy(ctx context.Context) string {
-	rdb := store.Plain(m.rdb)
-	node, ok := rdb.(*redis.Client)
-	if cluster, is := rdb.(*redis.ClusterClient); is {
-		var err error
-		node, err = cluster.MasterForKey(ctx, m.reg.keys.Meta)
-		ok = err == nil
-	}
-	if !ok {
+	node := store.Node(ctx, m.rdb, m.reg.keys.Meta)
+	if node == nil {
 		return ""
 	}
 	text, err := store.Within(ctx, func() (string, error) { return node.Info(ctx, "memory").Result() })

@@ -40,3 +40,19 @@ func TestOverview(t *testing.T) {
 	b.click("#attention a[href='/dead']")
 	b.comes("/dead")
 }
+
+// The overview of a namespace that is split says what lies in each partition, where, and who leads it.
+func TestOverview_ofPartitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve("v1", "partitions: 3\n"+head, w.Beat("orders.sync", 200*time.Millisecond))
+	w.adds(`{"type":"sleep","id":"nap","payload":{"for":"10m"}}`, `{"type":"echo","id":"tomorrow","in":"24h"}`)
+	b := w.browse()
+	b.open("/")
+	b.shows("#partitions [data-field=balance]", "3 partitions on 1 node.")
+	b.shows("#partitions [data-field=balance]", "0 to 1 schedules")
+	b.waits(`document.querySelectorAll('#partitions tbody tr').length === 3`)
+	b.waits(`[...document.querySelectorAll('#partitions [data-field=leader]')].every((e) => e.textContent && e.textContent !== 'none')`)
+	b.waits(`[...document.querySelectorAll('#partitions [data-field=running]')].filter((e) => e.textContent >= '1').length >= 1`)
+	b.waits(`[...document.querySelectorAll('#partitions [data-field=node]')].every((e) => /:\d+$/.test(e.textContent))`)
+}

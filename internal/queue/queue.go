@@ -141,6 +141,14 @@ func (q *Queue) Client() redis.UniversalClient {
 	return &store.Layer{UniversalClient: q.rdb, Over: q}
 }
 
+// Node returns the address of the node of Redis that holds the keys now, or "" if the client does not tell.
+func (q *Queue) Node(ctx context.Context) string {
+	if node := store.Node(ctx, q.rdb, q.keys.Meta); node != nil {
+		return node.Options().Addr
+	}
+	return ""
+}
+
 // behind returns the queue whose [Queue.Client] a client is, or nil.
 func behind(rdb redis.UniversalClient) *Queue {
 	if l, ok := rdb.(*store.Layer); ok {

@@ -119,6 +119,19 @@ func Plain(rdb redis.UniversalClient) redis.UniversalClient {
 	return rdb
 }
 
+// Node returns a client of the one node that holds a key, or nil if the client does not tell which that is.
+func Node(ctx context.Context, rdb redis.UniversalClient, key string) *redis.Client {
+	switch c := Plain(rdb).(type) {
+	case *redis.Client:
+		return c
+	case *redis.ClusterClient:
+		if node, err := c.MasterForKey(ctx, key); err == nil {
+			return node
+		}
+	}
+	return nil
+}
+
 // IsStrict reports whether a client comes from [Durable] with Strict set: a write that too few replicas have is an error.
 func IsStrict(rdb redis.UniversalClient) bool {
 	if o, ok := over[*observed](rdb); ok {

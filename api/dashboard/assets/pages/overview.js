@@ -4,13 +4,14 @@ import { small } from '../beat/strip.js';
 import { $, $$, clone, fill, keyed } from '../dom.js';
 import * as live from '../live.js';
 import { attention } from '../overview/attention.js';
+import { nameOf } from '../instances/name.js';
 import { bars } from '../overview/bars.js';
 import { plural } from '../tasks/words.js';
 import { length, number } from '../time.js';
 import { View } from '../view.js';
 
 const seen = []; // counts, to see how they change
-const rateTime = 60_000;
+const rateTime = 60_000, rows = 32;
 
 let summary, asked = 0;
 
@@ -31,6 +32,7 @@ function show(data) {
   showAttention(attention(data.status));
   showFigures(data);
   showLanes(data.counts);
+  showPartitions(data);
 }
 
 function showAttention(items) {
@@ -85,6 +87,24 @@ function showLanes({ now, lanes }) {
       oldest: l.waiting && l.head ? length(Math.max(0, Date.parse(now) - Date.parse(l.head))) : '',
     });
   });
+}
+
+// showPartitions says what lies in each partition of a namespace that is split, where, and who leads it. One that did not answer is missed by name.
+function showPartitions({ counts, instances }) {
+  const list = counts.partitions ?? [], missing = (counts.could_not_ask ?? []).map((u) => u.source);
+  $('#partitions').hidden = !list.length;
+  if (!list.length) return;
+  const nodes = new Set(list.map((p) => p.node)), most = (of) => Math.max(...list.map(of)), least = (of) => Math.min(...list.map(of));
+  const span = (of) => (most(of) === least(of) ? number(most(of)) : `${number(least(of))} to ${number(most(of))}`);
+  fill($('#partitions'), {
+    balance: `${plural(list.length, 'partition')} on ${plural(nodes.size, 'node')}. Each has ${span((p) => p.schedules)} schedules and ${span((p) => p.waiting + p.later)} tasks that wait or are due later.`
+      + (missing.length ? ` No answer: ${missing.join(', ')}.` : '') + (list.length > rows ? ` Below are the ${rows} with most to do.` : ''),
+  });
+  const leader = new Map(instances.items.flatMap((x) => (x.leads ?? []).map((p) => [p, nameOf(x.id, x.host)])));
+  const busiest = list.length > rows ? list.toSorted((a, b) => b.running + b.waiting - a.running - a.waiting).slice(0, rows) : list;
+  keyed($('#partitions tbody'), busiest, (p) => p.partition, () => clone('partition'), (row, p) => fill(row, {
+    partition: p.partition, node: p.node ?? '', leader: leader.get(p.partition) ?? 'none', running: number(p.running), waiting: number(p.waiting), later: number(p.later), schedules: number(p.schedules),
+  }));
 }
 
 const view = new View($('#now'), { load, show, every: 3000 });
