@@ -70,7 +70,7 @@ func (c *Consumer) send(free room) {
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
 	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // what is owed waits in a lane that this consumer does not know yet
-		if err := c.lanes.load(ctx, c.q, c.handlers, &c.cfg); err != nil {
+		if err := c.loadLanes(ctx); err != nil {
 			done()
 			c.answers <- answer{err: err}
 			return
@@ -306,9 +306,13 @@ func (c *Consumer) caughtUp(r *queue.CycleReply, again bool) (bool, error) {
 	defer done()
 	if r.LanesVer != c.lanes.version {
 		c.stale++
-		return true, c.lanes.load(ctx, c.q, c.handlers, &c.cfg)
+		return true, c.loadLanes(ctx)
 	}
 	return again, nil
+}
+
+func (c *Consumer) loadLanes(ctx context.Context) error {
+	return c.meanwhile(func() error { return c.lanes.load(ctx, c.q, c.handlers, &c.cfg) })
 }
 
 // accept begins the run of a claimed task. While the instance drains, accept hands the task back instead. If the lease

@@ -157,6 +157,9 @@ func (c *Consumer) consume() {
 		c.tally()
 		if !c.calling && retry == nil {
 			must := len(c.settled)+len(c.owed) > 0 || c.doubt
+			if !look {
+				c.standAside()
+			}
 			free := c.reserve(look, must)
 			if must || look && (free.tasks > 0 || c.mustPass()) || own && free.own > 0 {
 				select {
@@ -191,6 +194,7 @@ func (c *Consumer) consume() {
 			look = look || !c.canSleep()
 		case <-c.spare.C:
 			own = c.starved()
+			c.spare.Reset(spareEvery)
 		case <-turn: // the loop asks the pool again, or collects what has ended while a call lasts
 		case <-c.alarm.timer.C:
 			c.alarm.Near()

@@ -17,11 +17,16 @@ import (
 //     the task is handed back.
 //   - A task that runs here under an older fence keeps running: its settlement will carry the new fence.
 func (c *Consumer) adopt(ctx context.Context, reply *queue.CycleReply) error {
-	claims, err := store.Within(ctx, func() ([]queue.Claim, error) {
-		claims, _, err := c.q.Claims(ctx, c.session.Gen, c.session.ID)
-		return claims, err
-	})
-	if err != nil {
+	ctx, done := context.WithTimeout(ctx, callTimeout)
+	defer done()
+	var claims []queue.Claim
+	if err := c.meanwhile(func() (err error) {
+		claims, err = store.Within(ctx, func() ([]queue.Claim, error) {
+			claims, _, err := c.q.Claims(ctx, c.session.Gen, c.session.ID)
+			return claims, err
+		})
+		return err
+	}); err != nil {
 		return err
 	}
 	ended := make(map[string]bool, len(c.settled))

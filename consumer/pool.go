@@ -39,12 +39,14 @@ type seat struct {
 	lend *time.Timer
 
 	// The pool's mutex is held for these.
-	taken int       // workers that the consumer uses: its runs, and what it holds for a call
-	held  int       // of these: what it holds
-	began time.Time // when its turn began
-	want  int       // how many it waits for
-	away  bool      // it makes a call, or waits until it may try again: others go first
-	lasts bool      // it makes a call that lasts: others have what it held
+	taken int           // workers that the consumer uses: its runs, and what it holds for a call
+	held  int           // of these: what it holds
+	began time.Time     // when its turn began
+	want  int           // how many it waits for
+	sent  time.Time     // when its call was sent, zero if none is under way
+	usual time.Duration // how long its last call took
+	away  bool          // it makes a call, or waits until it may try again: others go first
+	lasts bool          // it makes a call that lasts: others have what it held
 }
 
 func (p *Pool) seat() *seat {
@@ -102,8 +104,8 @@ func (s *seat) note(runs, held int) {
 func (s *seat) calls() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.away, s.lasts = true, false
-	s.lend.Reset(lendAt)
+	s.away, s.lasts, s.sent = true, false, time.Now()
+	s.lend.Reset(max(lendAt, min(2*s.usual, callTimeout))) // calls to a node that is slow, and not dead, have their time
 	s.pool.ring()
 }
 
@@ -111,8 +113,8 @@ func (s *seat) calls() {
 func (s *seat) lendHeld() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	if !s.away || s.lasts {
-		return
+	if s.sent.IsZero() || s.lasts {
+		return // the answer came first
 	}
 	s.lasts = true
 	s.pool.set(s, s.taken-s.held)
@@ -129,11 +131,15 @@ func (s *seat) lends() bool {
 
 // answered says that the call is over, and that the consumer needs so many workers for the tasks that it claimed. It returns how many it
 // gets in place of those that it has lent, before all who wait; it is not lent if it still has what it held.
-func (s *seat) answered(need int) (got int, lent bool) {
+func (s *seat) answered(need int, ok bool) (got int, lent bool) {
 	p := s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.lend.Stop()
+	if s.usual = 0; ok {
+		s.usual = time.Since(s.sent)
+	}
+	s.sent = time.Time{}
 	if !s.lasts {
 		return 0, false
 	}
@@ -160,10 +166,13 @@ func (s *seat) waits() bool {
 
 // quit takes the consumer out of the line.
 func (s *seat) quit() {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pool.line = slices.DeleteFunc(s.pool.line, func(w *seat) bool { return w == s })
-	s.pool.ring()
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.Index(p.line, s); at >= 0 {
+		p.line = slices.Delete(p.line, at, at+1)
+		p.ring()
+	}
 }
 
 // leave takes the consumer out of the pool.
@@ -219,4 +228,6 @@ func (p *Pool) first() *seat {
 }
 
 // enough reports whether it is worth a call to take what is free, for a consumer that wants so many.
-func (p *Pool) enough(want int) bool { return p.ripe || p.size-p.used >= min(want, max(p.size/min(p.consumers, 4), 1)) }
+func (p *Pool) enough(want int) bool {
+	return p.ripe || p.size-p.used >= min(want, max(p.size/min(p.consumers, 4), 1))
+}

@@ -122,13 +122,24 @@ func TestPool_lendsWhatACallHoldsForTooLong(t *testing.T) {
 		if n := b.take(3, true); n != 3 {
 			t.Fatal(n)
 		}
-		if n, lent := a.answered(4); n != 1 || !lent {
+		if n, lent := a.answered(4, true); n != 1 || !lent {
 			t.Errorf("of its four one is left: %d, %v", n, lent)
 		}
 		a.back()
 		a.calls()
-		if n, lent := a.answered(4); n != 0 || lent {
-			t.Errorf("this call was short: %d, %v", n, lent)
+		time.Sleep(lendAt)
+		synctest.Wait()
+		if a.lends() {
+			t.Error("the node is slow, as it was before: its calls have their time")
+		}
+		if n, lent := a.answered(4, true); n != 0 || lent {
+			t.Errorf("this call had its time: %d, %v", n, lent)
+		}
+		a.calls()
+		a.answered(0, false)
+		a.lendHeld() // the timer had fired, and comes after the answer
+		if a.lends() {
+			t.Error("no call is under way")
 		}
 		a.leave()
 		b.leave()
@@ -268,6 +279,53 @@ func TestConsume_aPartitionThatHangsLendsItsWorkers(t *testing.T) {
 		t.Logf("%v: the machine is busy, or the workers came back when the call was given up", took)
 	}
 	t.Error("the workers were held until the call was given up")
+}
+
+// A consumer that waits for a worker when its instance may claim no more leaves the line to those that may.
+func TestConsume_whoMayClaimNoMoreLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		pool := NewPool(2, 2)
+		a, b := newWorld(t, rdb), newWorld(t, rdb)
+		var hung atomic.Int64
+		var ran ledger
+		h := mux(t, map[string]handlers.Func{"hang": hang(t, &hung), "job": func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }})
+		a.leads(a.start(h, pooled(pool), drain(-1), release("v1")))
+		b.leads(b.start(h, pooled(pool), drain(-1), release("v1")))
+		b.add(task.New("hang", nil, task.ID("h1")), task.New("hang", nil, task.ID("h2")))
+		testredis.Eventually(t, patience, func() bool { return hung.Load() == 2 }, "all workers hang")
+		inLine := func() int { pool.mu.Lock(); defer pool.mu.Unlock(); return len(pool.line) }
+		a.add(job("a1"))
+		testredis.Eventually(t, patience, func() bool { return inLine() > 0 }, "a waits")
+		a.leads(a.start(h, drain(-1), release("v2"))) // it has workers of its own
+		testredis.Eventually(t, patience, func() bool { return ran.count("a1") == 1 }, "it runs elsewhere")
+		b.add(job("b1"))
+		testredis.Eventually(t, patience, func() bool { return inLine() == 1 }, "only b waits")
+	})
+}
+
+// Own tasks run in a partition that comes under the lead of an instance all of whose workers hang.
+func TestConsume_ownTasksRunWhereTheLeadComesLater(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	pool := NewPool(1, 2)
+	a, b := newWorld(t, rdb), newWorld(t, rdb)
+	var hung atomic.Int64
+	var ran ledger
+	h := mux(t, map[string]handlers.Func{"job": hang(t, &hung), ownType: func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }})
+	first := a.start(h, pooled(pool), drain(-1), release("v1"))
+	a.leads(first)
+	second := a.start(h, drain(-1), release("v2"))
+	a.leads(second)
+	b.leads(b.start(h, pooled(pool), drain(-1), release("v1")))
+	time.Sleep(spareEvery + spareEvery/2) // it has looked for own tasks, and may claim none
+	b.add(job("b1"))
+	testredis.Eventually(t, patience, func() bool { return hung.Load() == 1 }, "its worker hangs")
+	second.stop()
+	a.leads(first)
+	a.add(own(ownType, "own"))
+	testredis.Eventually(t, patience, func() bool { return ran.count("own") == 1 }, "the task of the dispatcher's own runs")
 }
 
 // An instance whose workers are all taken by one partition leaves the due tasks of the others to an instance that has some.

@@ -73,7 +73,7 @@ func (c *Consumer) regain(r *queue.CycleReply) {
 	if r != nil {
 		need = ofUsers(r)
 	}
-	if got, lent := c.seat.answered(need); lent {
+	if got, lent := c.seat.answered(need, r != nil); lent {
 		c.held = got
 	}
 }
@@ -86,10 +86,32 @@ func (c *Consumer) release() {
 	}
 }
 
+// standAside takes the consumer out of the line if it has nothing to look for: the next one has its turn.
+func (c *Consumer) standAside() {
+	if c.seat != nil {
+		c.seat.quit()
+	}
+}
+
 // mayCall tells the pool that the consumer takes its turn again.
 func (c *Consumer) mayCall() {
 	if c.seat != nil {
 		c.seat.back()
+	}
+}
+
+// meanwhile asks Redis for something, and collects the runs that end until the answer comes: their workers are free for others.
+func (c *Consumer) meanwhile(ask func() error) error {
+	answer := make(chan error, 1)
+	go func() { answer <- ask() }()
+	for {
+		select {
+		case err := <-answer:
+			return err
+		case r := <-c.results:
+			c.ended(r)
+			c.tally()
+		}
 	}
 }
 
