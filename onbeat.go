@@ -17,6 +17,7 @@
 package onbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,9 +57,10 @@ type Dispatcher struct {
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
-	leaves    bool  // nothing is declared: stored schedules stay as they are
-	runs      bool  // Run was called, and goes on or has ended
-	bad       error // what registration refused
+	leaves    bool        // nothing is declared: stored schedules stay as they are
+	runs      bool        // Run was called, and goes on or has ended
+	joined    atomic.Bool // it was ready in all partitions
+	bad       error       // what registration refused
 }
 
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses an invalid config with a
@@ -286,12 +289,22 @@ func (d *Dispatcher) Unready() error {
 	if !runs {
 		return errNotRun
 	}
+	var lacks error
+	ready := 0
 	for _, p := range d.parts {
-		if err := p.node.Unready(); err != nil {
-			return err
+		err := p.node.Unready()
+		if err == nil {
+			ready++
 		}
+		lacks = cmp.Or(lacks, err)
 	}
-	return nil
+	if ready == len(d.parts) {
+		d.joined.Store(true)
+	}
+	if ready > 0 && d.joined.Load() { // a node of Redis that is away is no reason to take all instances out of service
+		return nil
+	}
+	return lacks
 }
 
 var errNotRun = errors.New("not started: Run has not been called, or has not begun")
@@ -304,7 +317,10 @@ func (d *Dispatcher) Outbox() *outbox.Outbox {
 		Encryption: d.cfg.Encryption, TracerProvider: d.cfg.TracerProvider,
 	}
 	if len(d.parts) > 1 {
-		m := split.Map{Partitions: len(d.parts), Limited: func(typ string) bool { return d.cfg.Limits[typ] > 0 }}
+		m := split.Map{Partitions: len(d.parts), Limited: func(typ string) bool {
+			known := d.producers.Map().Limited
+			return d.cfg.Limits[typ] > 0 || known != nil && known(typ)
+		}}
 		o.NewID = m.IDOf
 	}
 	return o

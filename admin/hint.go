@@ -42,6 +42,8 @@ func hintOf(err error) string {
 		return "the primary has the change, and it is lost if the primary is lost now; when the replicas are back (see onbeat doctor), repeat the command"
 	case errors.Is(err, task.ErrNoKey):
 		return "give this process the key: encryption.keys of its config"
+	case errors.Is(err, queue.ErrNumberLost):
+		return "the instances that say partitions write it again; do not use the namespace without partitions"
 	case errors.Is(err, queue.ErrPartitions):
 		return "the error says how many partitions the namespace has: give partitions that number; docs/scaling.md has the way to another"
 	case OfReplica(err):

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -57,14 +58,48 @@ type part struct {
 // parts are the partitions of a namespace.
 type parts struct {
 	Map
-	list []part
+	list   []part
+	silent silent
+}
+
+// silent are the partitions that have not answered lately: the next question does not wait for them again.
+type silent struct {
+	mu    sync.Mutex
+	until map[int]time.Time
+	err   map[int]error
+}
+
+// silence is how long a partition that hung is not asked. Slow is when it counts as one that hung.
+const silence, slow = 3 * time.Second, time.Second
+
+// lately returns the error of a partition that hung a moment ago.
+func (s *silent) lately(number int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.until[number]) {
+		return s.err[number]
+	}
+	return nil
+}
+
+// note keeps how a question went that took so long.
+func (s *silent) note(ctx context.Context, number int, err error, took time.Duration) {
+	if took < slow || !store.Retryable(err) || errors.Is(context.Cause(ctx), context.Canceled) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until, s.err = map[int]time.Time{}, map[int]error{}
+	}
+	s.until[number], s.err[number] = time.Now().Add(silence), err
 }
 
 // at returns the partition of a name.
 func (p *parts) at(name string) *part { return &p.list[p.Of(name)-1] }
 
 // partTime is how long a partition may take to answer a question that has a short answer.
-const partTime = 10 * time.Second
+const partTime = 5 * time.Second
 
 // unaskedPart says that a partition did not answer.
 func unaskedPart(number int, err error) Unasked {
@@ -84,7 +119,14 @@ func gather[T any](ctx context.Context, p *parts, ask func(ctx context.Context, 
 	all, errs := make([]T, len(p.list)), make([]error, len(p.list))
 	var asked sync.WaitGroup
 	for i := range p.list {
-		asked.Go(func() { all[i], errs[i] = ask(ctx, &p.list[i]) })
+		if errs[i] = p.silent.lately(i + 1); errs[i] != nil {
+			continue
+		}
+		asked.Go(func() {
+			began := time.Now()
+			all[i], errs[i] = ask(ctx, &p.list[i])
+			p.silent.note(ctx, i+1, errs[i], time.Since(began))
+		})
 	}
 	asked.Wait()
 	for i, e := range errs {

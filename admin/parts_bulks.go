@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +21,11 @@ func (b bulksOfParts) Begin(ctx context.Context, s BulkSpec) (BulkTask, error) {
 		}
 		s.ID = task.NewID(now)
 	}
-	return one(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Begin(ctx, s) }, joinBulk)
+	begun, err := one(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Begin(ctx, s) }, joinBulk)
+	if err != nil && begun.ID != "" {
+		err = fmt.Errorf("%w (bulk action %s has begun in the other partitions, and goes on there)", err, s.ID)
+	}
+	return begun, err
 }
 
 func (b bulksOfParts) Get(ctx context.Context, id string) (BulkTask, error) {

@@ -37,7 +37,10 @@ type Info struct {
 // List returns all registered instances, the highest rank first. They may have changed since.
 func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	pipe := r.rdb.Pipeline()
-	now := pipe.Time(ctx)
+	now, err := store.PipeNow(ctx, r.rdb, r.keys.Instances, pipe)
+	if err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
 	leases := pipe.ZRangeWithScores(ctx, r.keys.Instances, 0, -1)
 	members := pipe.HGetAll(ctx, r.keys.Members)
 	details := pipe.HGetAll(ctx, r.keys.Details)
@@ -58,9 +61,9 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 		i := parseMember(id, members.Val()[id])
 		i.Suspected = suspected(suspects.Val()[id], i.Generation)
 		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: what is missing stays empty
-		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now.Val())
+		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now())
 		if end, ok := ends[strconv.FormatInt(i.Generation, 10)]; ok && i.State == "starting" {
-			i.Probation = max(end.Sub(now.Val()), 0)
+			i.Probation = max(end.Sub(now()), 0)
 		}
 		if lead, _ := leader.Val()[0].(string); lead == id {
 			epoch, _ := leader.Val()[1].(string)

@@ -229,14 +229,18 @@ func (r *Registry) Pause(ctx context.Context, d time.Duration, reason string) (V
 // Paused returns until when no instance may claim, by the clock of Redis, and why, if a reason was given. Both are zero without a pause.
 func (r *Registry) Paused(ctx context.Context) (until time.Time, reason string, err error) {
 	pipe := r.rdb.Pipeline()
-	now, pause := pipe.Time(ctx), pipe.HGet(ctx, r.keys.Leader, "pause")
+	now, err := store.PipeNow(ctx, r.rdb, r.keys.Leader, pipe)
+	if err != nil {
+		return until, "", fmt.Errorf("read the pause: %w", err)
+	}
+	pause := pipe.HGet(ctx, r.keys.Leader, "pause")
 	why := pipe.HGet(ctx, r.keys.Leader, "reason")
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return until, "", fmt.Errorf("read the pause: %w", store.Classify(err))
 	}
 	ms, _ := pause.Int64()
 	until = store.FromMs(ms)
-	left := until.Sub(now.Val())
+	left := until.Sub(now())
 	if left <= 0 || left > 2*LongestPause { // as lib.lua has it: the clock may be behind since
 		return time.Time{}, "", nil
 	}

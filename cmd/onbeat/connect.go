@@ -229,10 +229,14 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 
 // ping checks that Redis answers.
 func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
-	ctx, done := context.WithTimeout(ctx, connectTime)
+	patience := connectTime
+	if strings.Contains(t.url, "-cluster://") {
+		patience *= 4 // the client asks one node after the other what lies where, and one that hangs takes five seconds
+	}
+	ctx, done := context.WithTimeout(ctx, patience)
 	defer done()
 	answer := make(chan error, 1)
-	go func() { answer <- rdb.Ping(ctx).Err() }() // the client may keep waiting after ctx has ended
+	go func() { answer <- store.Ping(ctx, rdb) }() // the client may keep waiting after ctx has ended
 	var err error
 	select {
 	case err = <-answer:

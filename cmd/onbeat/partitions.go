@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/internal/wording"
 )
 
@@ -18,8 +21,16 @@ func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
 	n, err := queue.Partitions(ctx, rdb, t.cfg.Namespace)
 	said := max(t.cfg.Partitions, 1)
 	switch {
-	case err != nil || n == 0:
-		return err
+	case errors.Is(err, queue.ErrPartitions) && t.cfg.Partitions > 1:
+		return nil // the config knows what Redis has lost
+	case errors.Is(err, queue.ErrPartitions):
+		return &failure{err, "start an instance, which writes it again; or give --config with partitions"}
+	case err != nil && t.cfg.Partitions > 1 && store.Retryable(err):
+		return nil // each answer says which partitions do not answer
+	case err != nil:
+		return &failure{fmt.Errorf("%s: %w", secret.URL(t.url), err), "the node that has the number of partitions is away: with --config that says it, the others are asked"}
+	case n == 0:
+		return nil
 	case t.cfg.Partitions > 0 && said != n:
 		return refuse("partitions", strconv.Itoa(said), fmt.Sprintf("namespace %s has %s", t.cfg.Namespace, wording.Count(int64(n), "partition", "partitions")), splitHint)
 	}

@@ -72,7 +72,12 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 		err = followBulk(ctx, cl, spec, &sum, say)
 	}
 	p.clear()
-	if err != nil {
+	switch {
+	case err != nil && sum.Matched == 0:
+		return err
+	case err != nil && f.DryRun:
+		return fmt.Errorf("after %d tasks: %w", sum.Matched, err)
+	case err != nil:
 		return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, err)
 	}
 	return a.printBulk(&sum, doing)

@@ -226,7 +226,11 @@ func oneLine(text string) string {
 // Bulks returns the bulk actions that are kept, in no order: at most 100. It leaves out those that cannot be read.
 func (q *Queue) Bulks(ctx context.Context) ([]Bulk, error) {
 	pipe := q.rdb.Pipeline()
-	clock, all := pipe.Time(ctx), pipe.HGetAll(ctx, q.keys.Bulk)
+	clock, err := store.PipeNow(ctx, q.rdb, q.keys.Bulk, pipe)
+	if err != nil {
+		return nil, fmt.Errorf("list the bulk actions: %w", err)
+	}
+	all := pipe.HGetAll(ctx, q.keys.Bulk)
 	if err := exec(ctx, pipe); err != nil {
 		return nil, fmt.Errorf("list the bulk actions: %w", err)
 	}
@@ -236,13 +240,17 @@ func (q *Queue) Bulks(ctx context.Context) ([]Bulk, error) {
 			list = append(list, b)
 		}
 	}
-	return list, q.judgeSilent(ctx, list, clock.Val())
+	return list, q.judgeSilent(ctx, list, clock())
 }
 
 // Bulk returns one of them, or [task.ErrNotFound].
 func (q *Queue) Bulk(ctx context.Context, id string) (Bulk, error) {
 	pipe := q.rdb.Pipeline()
-	clock, one := pipe.Time(ctx), pipe.HGet(ctx, q.keys.Bulk, id)
+	clock, err := store.PipeNow(ctx, q.rdb, q.keys.Bulk, pipe)
+	if err != nil {
+		return Bulk{}, fmt.Errorf("bulk action %q: %w", id, err)
+	}
+	one := pipe.HGet(ctx, q.keys.Bulk, id)
 	if err := exec(ctx, pipe); err != nil {
 		return Bulk{}, fmt.Errorf("bulk action %q: %w", id, err)
 	}
@@ -251,7 +259,7 @@ func (q *Queue) Bulk(ctx context.Context, id string) (Bulk, error) {
 		return Bulk{}, fmt.Errorf("bulk action %q: %w", id, task.ErrNotFound)
 	}
 	list := []Bulk{b}
-	err := q.judgeSilent(ctx, list, clock.Val())
+	err = q.judgeSilent(ctx, list, clock())
 	return list[0], err
 }
 

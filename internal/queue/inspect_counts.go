@@ -57,7 +57,10 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 	k := &q.keys
 	pipe := q.rdb.Pipeline()
-	now := pipe.Time(ctx)
+	now, err := store.PipeNow(ctx, q.rdb, k.Meta, pipe)
+	if err != nil {
+		return c, err
+	}
 	names := pipe.HKeys(ctx, k.Lanes)
 	members := pipe.HGetAll(ctx, k.Members)
 	orphans := pipe.ZRange(ctx, k.Orphans, 0, -1)
@@ -68,7 +71,7 @@ func (q *Queue) counts(ctx context.Context) (c Counts, err error) {
 		return c, err
 	}
 	c = Counts{
-		Now: now.Val().UTC(), Held: held.Val(), Dead: dead.Val(), Done: done.Val(), Schedules: schedules.Val(),
+		Now: now(), Held: held.Val(), Dead: dead.Val(), Done: done.Val(), Schedules: schedules.Val(),
 		Retired: retired.Val(),
 	}
 	for i, total := range []*int64{&c.Finished, &c.Retried, &c.Died} {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
+
+// ErrNumberLost is an [ErrPartitions]: there are partitions, and Redis has lost their number.
+var ErrNumberLost = fmt.Errorf("%w: redis has lost their number", ErrPartitions)
 
 var splitScript = store.NewScript("split", source("split"))
 
@@ -35,7 +39,8 @@ func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n i
 	return strings.Fields(text), nil
 }
 
-// Partitions returns into how many partitions a namespace is split: 1 if it is not, and 0 if nobody has used it yet.
+// Partitions returns into how many partitions a namespace is split: 1 if it is not, and 0 if nobody has used it yet. It returns
+// [ErrPartitions] if the number is lost, while partitions are there: the node that had it came back empty, and an instance will write it again.
 func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string) (int, error) {
 	p := Partition{Namespace: namespace}
 	if err := p.Validate(); err != nil {
@@ -47,8 +52,17 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 	if err := exec(ctx, pipe); err != nil {
 		return 0, fmt.Errorf("count partitions: %w", err)
 	}
+	if errors.Is(number.Err(), redis.Nil) && fields.Val() > 0 {
+		return 1, nil
+	}
 	if errors.Is(number.Err(), redis.Nil) {
-		return int(min(fields.Val(), 1)), nil
+		for i := 1; i <= 2; i++ {
+			p.Number = i
+			if there, err := rdb.Exists(ctx, p.Keys().Meta).Result(); err != nil || there > 0 {
+				return 0, cmp.Or(store.Classify(err), ErrNumberLost)
+			}
+		}
+		return 0, nil
 	}
 	n, err := strconv.Atoi(number.Val())
 	if err != nil || n < 2 {

@@ -127,3 +127,35 @@ func TestOf_findsThePartition(t *testing.T) {
 		}
 	})
 }
+
+// A node that comes back empty loses the number of partitions. Until an instance writes it again, the namespace is not taken for one that
+// is not split.
+func TestPartitions_ofALostNumber(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		ns := testredis.Namespace(t)
+		if n, err := queue.Partitions(t.Context(), rdb, ns); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		if _, err := queue.Split(t.Context(), rdb, ns, 3); err != nil {
+			t.Fatal(err)
+		}
+		base, one := queue.Partition{Namespace: ns}, queue.Partition{Namespace: ns, Number: 2}
+		if err := rdb.HSet(t.Context(), one.Keys().Meta, "done", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.Del(t.Context(), base.Keys().Meta).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := queue.Partitions(t.Context(), rdb, ns); !errors.Is(err, queue.ErrNumberLost) || !errors.Is(err, queue.ErrPartitions) {
+			t.Errorf("%d %v", n, err)
+		}
+		if _, err := queue.Split(t.Context(), rdb, ns, 3); err != nil {
+			t.Error(err)
+		}
+		if n, err := queue.Partitions(t.Context(), rdb, ns); n != 3 || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+	})
+}

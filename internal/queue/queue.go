@@ -183,7 +183,7 @@ func (q *Queue) Redis() redis.UniversalClient { return q.rdb }
 
 // Now returns the time by the clock of Redis, the only clock that decides anything.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) {
-	return store.Now(ctx, q.rdb)
+	return store.Now(ctx, q.rdb, q.keys.Meta)
 }
 
 // Lanes lists the lanes in use, in no order. The version rises whenever the list changes; [Queue.Cycle] and the heartbeat

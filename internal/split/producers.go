@@ -46,13 +46,13 @@ func (p *Producers) Open(ctx context.Context) error {
 	return p.ask(ctx)
 }
 
-// Keep asks Redis each minute, until ctx ends: another instance may have brought a limit, and a Redis that came back empty has to
+// Keep asks Redis each ten seconds, until ctx ends: another instance may have brought a limit, and a Redis that came back empty has to
 // learn again that the namespace is split. Failures go to the log of the caller.
 func (p *Producers) Keep(ctx context.Context, failed func(error)) {
 	if len(p.list) == 1 {
 		return
 	}
-	for tick := time.NewTicker(time.Minute); ; {
+	for tick := time.NewTicker(keepEvery); ; {
 		select {
 		case <-tick.C:
 			if err := p.ask(ctx); err != nil && ctx.Err() == nil {
@@ -122,6 +122,9 @@ func (p *Producers) at(t *task.Task) (int, error) {
 	}
 	return n - 1, err
 }
+
+// keepEvery is how long a namespace whose number Redis lost goes without it, and how long a new limit is unknown.
+const keepEvery = 10 * time.Second
 
 // next returns the index of the producer whose turn it is.
 func (p *Producers) next() int { return int(p.turn.Add(1) % uint32(len(p.list))) }

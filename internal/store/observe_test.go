@@ -43,7 +43,7 @@ func TestObserved_tellsOfScriptsAlone(t *testing.T) {
 		for _, arg := range []string{"a", ""} { // the first is not known to Redis by its hash, perhaps
 			_, _ = observedScript.Run(t.Context(), seen, nil, []any{arg})
 		}
-		if _, err := store.Now(t.Context(), seen); err != nil {
+		if _, err := store.Now(t.Context(), seen, "key"); err != nil {
 			t.Error(err)
 		}
 		if len(o.scripts) != 2 || o.scripts[0] != "observed" || o.scripts[1] != "observed" || o.errs[0] != nil || !errors.Is(o.errs[1], task.ErrFull) {

@@ -102,7 +102,8 @@ type doctor struct {
 
 	inPause bool // no instance may begin a task now
 
-	state *state // see seen
+	state    *state // see seen
+	numbered bool   // it examines one partition of several
 }
 
 // state is what several checks judge. It is read once.
@@ -138,7 +139,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 
 // examine runs all checks of one partition; of the whole namespace if number is 0.
 func examine(ctx context.Context, cfg Config, number int) (Report, error) {
-	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions)}
+	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions), numbered: number > 0}
 	if at := max(number, 1) - 1; at < len(cfg.Archives) {
 		d.archive = cfg.Archives[at]
 	}
@@ -156,7 +157,7 @@ func examine(ctx context.Context, cfg Config, number int) (Report, error) {
 		return Report{}, err
 	}
 	if cfg.Ping == nil {
-		cfg.Ping = func(ctx context.Context) error { return store.Classify(cfg.Redis.Ping(ctx).Err()) }
+		cfg.Ping = func(ctx context.Context) error { return store.Classify(store.Ping(ctx, cfg.Redis)) }
 	}
 	switch err := cfg.Ping(ctx); {
 	case store.LacksRight(err):

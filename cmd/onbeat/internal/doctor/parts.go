@@ -58,6 +58,9 @@ func joined(reports []Report) (list []Check) {
 			found = bad
 		} else if len(found) > 1 {
 			found = []Check{{Name: name, State: OK, Detail: fmt.Sprintf("ok in each of %d partitions", len(reports))}}
+			if n := have(reports, name); n < len(reports) {
+				found[0].Detail = fmt.Sprintf("ok in %d of %d partitions: the others could not be examined", n, len(reports))
+			}
 		}
 		for _, c := range found {
 			if where := at[c]; len(where) > 0 && len(where) < len(reports) {
@@ -67,4 +70,14 @@ func joined(reports []Report) (list []Check) {
 		}
 	}
 	return list
+}
+
+// have returns how many partitions have a check.
+func have(reports []Report, name string) (n int) {
+	for _, r := range reports {
+		if slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == name }) {
+			n++
+		}
+	}
+	return n
 }

@@ -33,6 +33,11 @@ func (d *doctor) server(ctx context.Context) {
 		return
 	}
 	text, err := d.node.Info(ctx).Result()
+	if err = store.Classify(err); store.Retryable(err) && d.numbered { // of no partition: the client has just heard from it
+		d.fail("server", "bring the node back, or fail over to its replica: what lies there waits", "%s does not answer: %v", d.node.Options().Addr, err)
+		d.node = nil
+		return
+	}
 	if err != nil {
 		d.warn("server", d.cure(err, "allow the user INFO, to let the doctor see more"), "INFO: %v", err)
 		return
