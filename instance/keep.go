@@ -134,6 +134,7 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 		s.reign = time.Now().Add(b.Left)
 	}
 	s.cancelRuns(b.Cancel)
+	m.keepsUp(ctx)
 	m.tuned(s, b)
 	s.post(lookIn(b))
 	if b.Overslept {
@@ -146,6 +147,21 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 		}
 	}
 	return nil
+}
+
+// keepsUp carries the order of the release over from the partitions where it is larger. They met the releases in another order.
+func (m *Manager) keepsUp(ctx context.Context) {
+	known := m.cfg.Order.known()
+	if known <= m.order || m.cfg.Release == "" {
+		return
+	}
+	switch order, err := m.reg.raise(ctx, m.cfg.Release, known); {
+	case err != nil:
+		m.log.Debug().Err(err).Msg("cannot carry over the order of the release")
+	case order > 0:
+		m.order = order
+		m.cfg.Order.note(order)
+	}
 }
 
 func (m *Manager) ready(s *Session) error {

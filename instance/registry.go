@@ -36,6 +36,7 @@ var (
 	declareScript    = electing("declare")
 	standDownScript  = electing("standdown")
 	promoteScript    = electing("promote")
+	raiseScript      = electing("raise")
 	pauseScript      = electing("pause")
 	askScript        = electing("ask")
 	lookScript       = electing("look")
@@ -208,6 +209,16 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 		return View{}, fmt.Errorf("promote release %q: %w", release, err)
 	}
 	return viewOf(values[1:]), nil
+}
+
+// raise gives a release the order that it has in another partition, if that is larger, and returns its order. It is 0 if the release is not
+// known here.
+func (r *Registry) raise(ctx context.Context, release string, order int64) (int64, error) {
+	values, err := r.run(ctx, raiseScript, r.first(), release, order)
+	if err != nil {
+		return 0, fmt.Errorf("raise release %q: %w", release, err)
+	}
+	return int64(values.Int(0)), nil
 }
 
 // LongestPause is the longest pause that one call of [Registry.Pause] makes.

@@ -80,3 +80,32 @@ func TestOrder_neverFalls(t *testing.T) {
 		}
 	})
 }
+
+// Two releases that came to two partitions in different orders, and neither knew of the other partition: they agree in the end.
+func TestOrder_isCarriedOver(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		p := newParts(t, rdb, 2)
+		enter(p[0], "a", "v1", &Order{})
+		enter(p[0], "b", "v2", &Order{})
+		enter(p[1], "b", "v2", &Order{})
+		enter(p[1], "a", "v1", &Order{})
+		if got := p.leaders(); got[0] == got[1] {
+			t.Fatalf("%v lead: the partitions agree before", got)
+		}
+		orders := map[string]int64{"v1": 0, "v2": 0}
+		for range 4 { // heartbeats of both, in both
+			for _, at := range p {
+				for release, known := range orders {
+					order, err := at.reg.raise(t.Context(), release, max(known, 2))
+					must(t, err)
+					orders[release] = max(orders[release], order)
+				}
+			}
+		}
+		if got := p.leaders(); got[0] != got[1] {
+			t.Errorf("%v lead, by the orders %v", got, orders)
+		}
+	})
+}

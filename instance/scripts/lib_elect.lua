@@ -61,6 +61,14 @@ local function rise(field)
   return n
 end
 
+-- at_least makes a counter of meta as large as a value.
+local function at_least(field, value)
+  value = tonumber(value) or 0
+  if value > (num(redis.call("HGET", meta, field)) or 0) then
+    redis.call("HSET", meta, field, int(value))
+  end
+end
+
 -- proof is how long an instance must stay ready until its release has proven itself (ms). If the instance is lost earlier,
 -- its release gets a strike, and strikes put the release's next instance on probation: see state.lua.
 local proof = 120000

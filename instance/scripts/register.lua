@@ -27,13 +27,6 @@ if split then -- an instance that knows of it registers in each partition
   return redis.error_reply("PARTITIONS " .. split)
 end
 
-local function at_least(field, value)
-  value = tonumber(value) or 0
-  if value > (num(redis.call("HGET", meta, field)) or 0) then
-    redis.call("HSET", meta, field, int(value))
-  end
-end
-
 -- drains_all reports whether a release is leaving: instances of it are registered, and each of them drains.
 local function drains_all(name)
   local any = false
