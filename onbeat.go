@@ -57,10 +57,12 @@ type Dispatcher struct {
 
 	mu        sync.Mutex
 	schedules []producer.Schedule
-	leaves    bool        // nothing is declared: stored schedules stay as they are
-	runs      bool        // Run was called, and goes on or has ended
-	joined    atomic.Bool // it was ready in all partitions
-	bad       error       // what registration refused
+	leaves    bool          // nothing is declared: stored schedules stay as they are
+	runs      bool          // Run was called, and goes on or has ended
+	joined    atomic.Bool   // it was ready in all partitions
+	mover     *outbox.Mover // nil: none
+	moving    chan struct{} // held by the session that moves
+	bad       error         // what registration refused
 }
 
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses an invalid config with a

@@ -167,9 +167,10 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 	}); err != nil {
 		return nil, err
 	}
-	mover, err := p.mover(log)
-	if err != nil {
-		return nil, err
+	if p.number == 1 { // one moves for all partitions
+		if d.mover, err = p.mover(log); err != nil {
+			return nil, err
+		}
 	}
 	notifier, err := p.notifier(log)
 	if err != nil {
@@ -187,7 +188,7 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 		g.Go(func() error { return p.scheduler.Run(session) })        // only the leader schedules
 		g.Go(func() error { return kept.KeepHealth(session, heart) }) // only the leader notes how they went
 		g.Go(func() error { return work.Run(session) })               // Redis decides which instance may take work
-		g.Go(func() error { return move(mover, session) })            // every instance moves
+		g.Go(func() error { return d.move(session) })                 // every instance moves
 		if d.cfg.Heartbeat.URL != "" && p.number == 1 {
 			g.Go(func() error { return heart.Run(session) }) // only the leader's beats, and one of a namespace
 		}
@@ -203,7 +204,7 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 
 // mover returns what moves the tasks of the outbox, or nil without one.
 func (p *part) mover(log zerolog.Logger) (*outbox.Mover, error) {
-	if p.d.cfg.Outbox == nil || p.number > 1 { // one moves for all partitions
+	if p.d.cfg.Outbox == nil {
 		return nil, nil //nolint:nilnil // no outbox has no mover
 	}
 	cfg := outbox.MoverConfig{

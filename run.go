@@ -21,7 +21,6 @@ import (
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
-	"github.com/onbeat/onbeat/outbox"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -48,6 +47,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		own.ReadyCheck = together(own.ReadyCheck)
 		own.ID, own.Order, tasks.Pool = uuid.Must(uuid.NewV7()).String(), &instance.Order{}, consumer.NewPool(own.Concurrency, len(d.parts))
 	}
+	d.moving = make(chan struct{}, 1)
 	var serves []func(*instance.Session) error
 	for _, p := range d.parts {
 		serve, err := p.prepare(own, tasks)
@@ -154,9 +154,10 @@ func labels(ctx context.Context) pprof.LabelSet {
 	return pprof.Labels(list...)
 }
 
-// move moves tasks while the instance is registered and does not drain.
-func move(m *outbox.Mover, s *instance.Session) error {
-	if m == nil {
+// move moves tasks of the outbox while the instance is registered and does not drain. Of several partitions, one session does it for all,
+// and another one if that ends.
+func (d *Dispatcher) move(s *instance.Session) error {
+	if d.mover == nil {
 		return nil
 	}
 	ctx, stop := context.WithCancel(s.Context())
@@ -168,7 +169,13 @@ func move(m *outbox.Mover, s *instance.Session) error {
 		case <-ctx.Done():
 		}
 	}()
-	return m.Run(ctx)
+	select {
+	case d.moving <- struct{}{}:
+		defer func() { <-d.moving }()
+		return d.mover.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // archiving tells the observer and the notifier how archiving goes. Each may be nil.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/task"
@@ -55,24 +56,35 @@ func (t tasksOfParts) Retry(ctx context.Context, id string, asItWas bool) (strin
 }
 
 func (t tasksOfParts) List(ctx context.Context, o TaskQuery) (List[Task], error) {
-	queues := make([]*queue.Queue, len(t.list))
-	for i := range t.list {
-		queues[i] = t.list[i].tasks.q
-	}
+	var queues []*queue.Queue
+	var numbers []int
+	var silent error
 	missing := map[int]Unasked{}
+	for i := range t.list {
+		if err := t.silent.lately(i + 1); err != nil {
+			silent, missing[i+1] = err, unaskedPart(i+1, err)
+			continue
+		}
+		queues, numbers = append(queues, t.list[i].tasks.q), append(numbers, i+1)
+	}
+	if len(queues) == 0 {
+		return ListOf[Task](nil, ""), silent
+	}
 	one := *t.list[0].tasks
 	one.over = &overParts{now: activityOfParts(t).Now, list: func(ctx context.Context, state task.State, lo queue.ListOptions) (queue.Page, error) {
 		ctx, done := context.WithTimeout(ctx, partTime)
 		defer done()
+		began := time.Now()
 		page, errs := queue.ListAll(ctx, queues, state, lo)
 		var first error
 		for i, err := range errs {
 			if err != nil {
 				first = cmp.Or(first, err)
-				missing[i+1] = unaskedPart(i+1, err)
+				missing[numbers[i]] = unaskedPart(numbers[i], err)
+				t.silent.note(ctx, numbers[i], err, time.Since(began))
 			}
 		}
-		if len(missing) < len(errs) && !errors.Is(first, task.ErrInvalid) {
+		if len(missing) < len(t.list) && !errors.Is(first, task.ErrInvalid) {
 			first = nil
 		}
 		return page, first

@@ -48,7 +48,7 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	if len(m.stuck.passed(time.Now())) >= maxStuck {
 		return 0, errStuck
 	}
-	began, err := m.q.Now(ctx) // before the rows are locked; and no row is locked while Redis is away
+	began, err := m.clocks(ctx) // before the rows are locked; and no row is locked while Redis is away
 	if err != nil {
 		return 0, err
 	}
@@ -61,26 +61,35 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("take rows of the outbox: %w", err)
 	}
+	rows, aside := m.reachable(rows, began)
 	results, failure := m.add(ctx, rows, began)
+	if left := rows[len(results):]; len(left) > 0 && len(m.parts) > 1 && passing(failure) {
+		m.setAside(left, failure)
+		rows, aside, failure = rows[:len(results)], aside+len(left), nil
+	}
 	b := batch{m: m, rows: rows[:len(results)], refused: refused}
 	b.judge(results)
 	if failure != nil && b.isCulprit(failure, rows) {
 		failure = b.accuse(refusal{rows[0], failure})
 	}
 	n = len(b.rows) + len(b.refused) + len(b.stuck)
-	if failure != nil && n == 0 {
-		return 0, failure
+	if n == 0 {
+		return aside, failure
 	}
+	most := m.most
 	if err := b.commit(ctx, tx); err != nil {
 		return 0, err
 	}
 	b.tell(ctx)
-	return n, failure
+	if failure != nil { // the batch that fails comes again, and smaller
+		m.most = min(m.most, most)
+	}
+	return n + aside, failure
 }
 
 // add adds the tasks of rows to Redis, those of all partitions side by side: one that is away holds up no other. It sorts rows so that the
 // results are those of the first rows: after an error, rows that were not dealt with are the last.
-func (m *Mover) add(ctx context.Context, rows []row, began time.Time) (results []producer.Result, failure error) {
+func (m *Mover) add(ctx context.Context, rows []row, began []time.Time) (results []producer.Result, failure error) {
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.part, b.part) })
 	type group struct {
 		rows []row
@@ -98,7 +107,7 @@ func (m *Mover) add(ctx context.Context, rows []row, began time.Time) (results [
 			for i, r := range list {
 				tasks[i], marks[r.task] = r.task, r.mark
 			}
-			g.got, g.err = m.parts[list[0].part].Producer.Move(ctx, tasks, began, marks)
+			g.got, g.err = m.parts[list[0].part].Producer.Move(ctx, tasks, began[list[0].part], marks)
 		})
 	}
 	all.Wait()

@@ -38,6 +38,7 @@ type Mover struct {
 	stuck  stuck
 	doubts doubts
 	told   bell
+	away   map[int]bool // partitions that are away, by their index
 }
 
 // bell rings when there may be rows to move.
@@ -97,7 +98,7 @@ func NewMover(c MoverConfig) (*Mover, error) {
 	}
 	return &Mover{
 		from: c.Database, q: q, p: c.Producer, parts: parts, where: c.Where, log: c.Log, namespace: c.Namespace, observer: c.Observer,
-		most: maxBatch, stuck: stuck{}, told: make(bell, 1),
+		most: maxBatch, stuck: stuck{}, told: make(bell, 1), away: map[int]bool{},
 	}, nil
 }
 

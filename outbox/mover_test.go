@@ -67,10 +67,10 @@ func TestMover_thatStoodStillAddsNothing(t *testing.T) {
 	w.drain(w.mover())
 	counts := map[string]int{}
 	w.consume(counts)
-	if results, err := slow.add(t.Context(), rows, began); err != nil || len(results) != 5 || !errors.Is(results[0].Err, task.ErrDuplicate) {
+	if results, err := slow.add(t.Context(), rows, []time.Time{began}); err != nil || len(results) != 5 || !errors.Is(results[0].Err, task.ErrDuplicate) {
 		t.Errorf("soon: %v, %v", results, err)
 	}
-	if _, err := slow.add(t.Context(), rows, began.Add(-queue.MoveWithin)); !errors.Is(err, queue.ErrLate) {
+	if _, err := slow.add(t.Context(), rows, []time.Time{began.Add(-queue.MoveWithin)}); !errors.Is(err, queue.ErrLate) {
 		t.Errorf("late: %v", err)
 	}
 	if w.consume(counts); len(counts) != 5 {

@@ -155,7 +155,7 @@ func (w *world) die(m *Mover) {
 	w.must(err)
 	rows, _, err := m.take(w.Context(), tx)
 	w.must(err)
-	_, err = m.add(w.Context(), rows, began)
+	_, err = m.add(w.Context(), rows, []time.Time{began})
 	w.must(err)
 	w.must(tx.Rollback())
 }
