@@ -17,7 +17,6 @@
 package onbeat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +31,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/handlers/notify"
+	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/split"
@@ -59,7 +58,6 @@ type Dispatcher struct {
 	schedules []producer.Schedule
 	leaves    bool          // nothing is declared: stored schedules stay as they are
 	runs      bool          // Run was called, and goes on or has ended
-	joined    atomic.Bool   // it was ready in all partitions
 	mover     *outbox.Mover // nil: none
 	moving    chan struct{} // held by the session that moves
 	bad       error         // what registration refused
@@ -294,16 +292,16 @@ func (d *Dispatcher) Unready() error {
 	var lacks error
 	ready := 0
 	for _, p := range d.parts {
-		err := p.node.Unready()
-		if err == nil {
+		switch err := p.node.Unready(); {
+		case err == nil:
 			ready++
+		case !instance.OfAway(err):
+			return err
+		default:
+			lacks = err
 		}
-		lacks = cmp.Or(lacks, err)
 	}
-	if ready == len(d.parts) {
-		d.joined.Store(true)
-	}
-	if ready > 0 && d.joined.Load() { // a node of Redis that is away is no reason to take all instances out of service
+	if ready > 0 { // a node of Redis that is away is no reason to take all instances out of service
 		return nil
 	}
 	return lacks

@@ -181,6 +181,7 @@ func (m *Manager) ready(s *Session) error {
 		return errProbation
 	}
 	s.probation, m.proven = time.Time{}, true
+	m.joined.Store(true)
 	m.log.Info().Msg("ready")
 	m.see(s, v)
 	return nil

@@ -40,6 +40,7 @@ type Manager struct {
 	stop    context.CancelFunc      // ends Run, as the caller's context does
 	current atomic.Pointer[Session] // the last session, for Unready
 	over    atomic.Bool             // Run has returned
+	joined  atomic.Bool             // it was ready
 
 	claims claims // over all sessions
 

@@ -17,7 +17,25 @@ func (m *Manager) Unready() error {
 	case s == nil:
 		return errors.New("not registered: redis has not answered yet")
 	}
-	return s.unready()
+	err := s.unready()
+	if away, ok := errors.AsType[*awayError](err); ok {
+		away.joined = m.joined.Load()
+	}
+	return err
+}
+
+// awayError says that Redis has not answered lately.
+type awayError struct {
+	text   string
+	joined bool // the instance was ready before
+}
+
+func (e *awayError) Error() string { return e.text }
+
+// OfAway reports whether an instance that was ready before is unready only because its Redis has not answered lately.
+func OfAway(err error) bool {
+	away, ok := errors.AsType[*awayError](err)
+	return ok && away.joined
 }
 
 func (s *Session) unready() error {
@@ -28,7 +46,7 @@ func (s *Session) unready() error {
 	case s.resigned:
 		return errors.New("draining: the instance takes no more work")
 	case overdue || s.ctx.Err() != nil:
-		return fmt.Errorf("not registered: the lease ran out, because redis has not answered for %s", s.lease)
+		return &awayError{text: fmt.Sprintf("not registered: the lease ran out, because redis has not answered for %s", s.lease)}
 	case s.view.State == "starting":
 		return errors.New("starting: " + cmp.Or(s.holds, "the readiness check has not passed, or min_ready has not gone by"))
 	case s.view.State != "ready":

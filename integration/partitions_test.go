@@ -2,11 +2,16 @@ package integration
 
 import (
 	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/internal/trial"
 )
 
 // A namespace of six partitions on a cluster of three primaries: one of them is killed, then a slot moves while another release is rolled
@@ -67,6 +72,71 @@ func TestPartitions_clusterFailsOverMovesASlotAndRollsOut(t *testing.T) {
 	for _, p := range []interface{ Log() string }{one, two, three, four} {
 		if strings.Contains(p.Log(), "CROSSSLOT") {
 			t.Error("an instance asked for keys of two nodes")
+		}
+	}
+}
+
+// A primary hangs, and so does its replica: nobody takes over. The partitions of the other nodes keep the beat, the commands say which
+// partitions do not answer, and the instances stay ready.
+func TestPartitions_aNodeThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	c := testredis.Cluster(t, "--cluster-require-full-coverage", "no")
+	w := worldOn(t, c.URL())
+	names, schedules := w.twenty()
+	p := w.Serve("one", w.Config("one.yaml", "partitions: 6\nconcurrency: 40\nrelease: v1\napi: {listen: '127.0.0.1:0'}\n", schedules...))
+	p.Said("ready")
+	w.Grow(400, "nothing arrives")
+
+	key := func(partition int) string { return fmt.Sprintf("onbeat:{%s#%d}:meta", w.NS, partition) }
+	m := split.Map{Partitions: 6}
+	var dead *testredis.Server // of a primary that has not all schedules
+	var well []string
+	for at := 1; at <= 6 && len(well) == 0; at++ {
+		dead = c.Owner(t, key(at))
+		for _, name := range names {
+			if c.Owner(t, key(m.Of(name))) != dead {
+				well = append(well, name)
+			}
+		}
+	}
+	i := slices.Index(c.Nodes, dead)
+	replica := c.Nodes[(i+3)%6]
+	replica.Pause()
+	dead.Pause()
+	hung := time.Now()
+	counts := map[string]int{}
+	for _, name := range well {
+		counts[name] = len(w.Of(name))
+	}
+	testredis.Eventually(t, 60*time.Second, func() error {
+		code, out, _ := w.Try("status")
+		if code != 1 || !strings.Contains(out, "partition") {
+			return fmt.Errorf("%d %s", code, out)
+		}
+		return nil
+	}, "the status does not name the partitions")
+	for _, name := range well {
+		testredis.Eventually(t, 30*time.Second, func() bool { return len(w.Of(name)) >= counts[name]+50 }, "%s does not keep the beat", name)
+	}
+	resp, err := http.Get("http://" + regexp.MustCompile(`"url":"http://([^"]+)"`).FindStringSubmatch(p.Log())[1] + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("readyz says %d while most partitions are well", resp.StatusCode)
+	}
+	ended := time.Now()
+	dead.Resume()
+	replica.Resume()
+	w.Grow(400, "the beat does not go on")
+	p.Stop()
+	for _, name := range well { // where the node lies that hung is of no concern to them
+		list := slices.DeleteFunc(slices.Clone(w.Of(name)), func(a trial.Arrival) bool { return a.At.Before(hung) || a.At.After(ended) })
+		for i := range list {
+			if late := list[i].At.Sub(list[i].Slot); late > 2*time.Second {
+				t.Errorf("%s: %v late", name, late)
+			}
 		}
 	}
 }
