@@ -24,6 +24,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,6 +59,7 @@ type Dispatcher struct {
 	schedules []producer.Schedule
 	leaves    bool          // nothing is declared: stored schedules stay as they are
 	runs      bool          // Run was called, and goes on or has ended
+	begun     atomic.Bool   // Run was called, and nothing was wrong with the config
 	mover     *outbox.Mover // nil: none
 	moving    chan struct{} // held by the session that moves
 	bad       error         // what registration refused
@@ -286,7 +288,10 @@ func (d *Dispatcher) Unready() error {
 	d.mu.Lock()
 	runs := d.runs
 	d.mu.Unlock()
-	if !runs {
+	switch {
+	case !runs && d.begun.Load():
+		return errWaits
+	case !runs:
 		return errNotRun
 	}
 	var lacks error
@@ -307,7 +312,10 @@ func (d *Dispatcher) Unready() error {
 	return lacks
 }
 
-var errNotRun = errors.New("not started: Run has not been called, or has not begun")
+var (
+	errNotRun = errors.New("not started: Run has not been called, or has not begun")
+	errWaits  = errors.New("not registered: redis has not answered yet")
+)
 
 // Outbox returns an outbox of this namespace: its Add enqueues tasks within a transaction of a SQL database. It checks and encrypts
 // payloads as Enqueue does. It needs neither Run nor Config.Outbox, nor Redis: some instance has to look into the database.

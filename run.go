@@ -35,6 +35,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if bad != nil {
 		return bad
 	}
+	d.begun.Store(true)
 	if err := d.open(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}

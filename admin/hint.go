@@ -45,7 +45,7 @@ func hintOf(err error) string {
 	case errors.Is(err, queue.ErrNumberLost):
 		return "the instances that say partitions write it again; do not use the namespace without partitions"
 	case errors.Is(err, queue.ErrPartitions):
-		return "the error says how many partitions the namespace has: give partitions that number; docs/scaling.md has the way to another"
+		return "give partitions the number that stands behind PARTITIONS, which never changes; docs/scaling.md has the way to another"
 	case OfReplica(err):
 		return namePrimary
 	}

@@ -142,10 +142,10 @@ func (n *incident) take(e *queue.Event, seen map[string]time.Time) {
 
 // stop notes since when no leader shows a sign of life.
 func (n *incident) stop(at time.Time) {
-	if n.stopped.IsZero() {
-		n.stopped = at
-	}
 	n.from = earlier(n.from, at)
+	if n.stopped.IsZero() {
+		n.stopped = later(at, n.since) // what was before the last leader is counted
+	}
 }
 
 // earlier is the earlier one of two moments, of which the first may not be known.

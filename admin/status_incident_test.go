@@ -33,6 +33,10 @@ func TestIncidentsOf_groupsByCause(t *testing.T) {
 			e(50, "lost", "instance", a, "lease", at(40), "seen", at(34)), e(50, "lost", "instance", b, "lease", at(40), "seen", at(35)),
 			e(50, "no leader", "instance", a, "since", at(40)), e(51, "joined", "instance", a), e(51, "joined", "instance", b), e(52, "leader", "instance", b, "before", ""),
 		}, []string{"pod …aaaaaa (v1), pod …bbbbbb (v1): each was cut off from Redis and is back*paused for up to 18s"}},
+		"two lead, one after the other, after a long time": {[]queue.Event{
+			e(50, "lost", "instance", a, "lease", at(40), "seen", at(35)), e(50, "no leader", "instance", a, "since", at(40)),
+			e(540, "leader", "instance", b, "before", a), e(541, "joined", "instance", a), e(545, "leader", "instance", a, "before", a),
+		}, []string{"paused for up to 8m30s"}},
 		"nobody leads":             {[]queue.Event{e(1, "lost", "instance", a, "lease", at(1)), e(1, "no leader", "instance", a, "since", at(1))}, []string{"crashed*no instance leads since"}},
 		"two, a minute apart":      {[]queue.Event{e(1, "lost", "instance", a), e(61, "lost", "instance", b)}, []string{"aaaaaa", "bbbbbb"}},
 		"it stood still":           {[]queue.Event{e(1, "suspected", "instance", a, "ms", "900"), e(1, "leader", "instance", b, "before", a), e(3, "suspected wrongly", "instance", a)}, []string{"aaaaaa (v1) led and showed no sign of life"}},

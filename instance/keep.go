@@ -155,7 +155,7 @@ func (m *Manager) keepsUp(ctx context.Context) {
 	if known <= m.order || m.cfg.Release == "" {
 		return
 	}
-	switch order, err := m.reg.raise(ctx, m.cfg.Release, known); {
+	switch order, err := m.reg.Raise(ctx, m.cfg.Release, known); {
 	case err != nil:
 		m.log.Debug().Err(err).Msg("cannot carry over the order of the release")
 	case order > 0:

@@ -211,9 +211,9 @@ func (r *Registry) Promote(ctx context.Context, release string) (View, error) {
 	return viewOf(values[1:]), nil
 }
 
-// raise gives a release the order that it has in another partition, if that is larger, and returns its order. It is 0 if the release is not
+// Raise gives a release the order that it has in another partition, if that is larger, and returns its order. It is 0 if the release is not
 // known here.
-func (r *Registry) raise(ctx context.Context, release string, order int64) (int64, error) {
+func (r *Registry) Raise(ctx context.Context, release string, order int64) (int64, error) {
 	values, err := r.run(ctx, raiseScript, r.first(), release, order)
 	if err != nil {
 		return 0, fmt.Errorf("raise release %q: %w", release, err)

@@ -98,7 +98,7 @@ func TestOrder_isCarriedOver(t *testing.T) {
 		for range 4 { // heartbeats of both, in both
 			for _, at := range p {
 				for release, known := range orders {
-					order, err := at.reg.raise(t.Context(), release, max(known, 2))
+					order, err := at.reg.Raise(t.Context(), release, max(known, 2))
 					must(t, err)
 					orders[release] = max(orders[release], order)
 				}

@@ -95,6 +95,9 @@ func (a *app) printEvent(e *admin.Event) error {
 			more = append(more, a.style.dim(oneCell(k)+"=")+oneCell(wording.Field(k, v)))
 		}
 	}
+	if _, partition, ok := strings.Cut(e.ID, "@"); ok {
+		more = append(more, a.style.dim("partition=")+oneCell(partition))
+	}
 	_, err := fmt.Fprintf(a.out, "%s  %s  %s\n", a.style.dim(e.At.Format("2006-01-02T15:04:05.000Z07:00")),
 		a.style.bold(fmt.Sprintf("%-18s", oneCell(e.Event))), strings.Join(more, " "))
 	return err

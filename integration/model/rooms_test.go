@@ -131,7 +131,7 @@ func TestMutants_breakEveryScript(t *testing.T) {
 	// These scripts are for damage, for partitions, for calls by hand, for requests of the API, for an archive, an outbox and notifications, which the
 	// model does not have: see the packages queue, instance, archiver, outbox and notify.
 	elsewhere := []string{"mend", "recount", "restock", "pause", "answer_claim", "answer_settle", "trim", "move", "moved", "notices",
-		"bulk_ask", "bulk_note", "exist", "records", "split"}
+		"bulk_ask", "bulk_note", "exist", "records", "split", "raise"}
 	for _, script := range store.Scripts() {
 		if !covered[script.Name] && !slices.Contains(elsewhere, script.Name) {
 			t.Errorf("no mutant of %s: break something in it", script.Name)

@@ -221,7 +221,7 @@ func mutants() []mutant {
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
 		{name: "the alarm is not set to what comes next", edits: one("consumer/consumer.go", "		c.alarm.Set(c.clock.Local(r.NextDue))\n", "		c.alarm.Set(time.Time{})\n")},
-		{name: "a lost reply raises no doubt", edits: one("consumer/call.go", "	c.doubt = true\n", "")},
+		{name: "a lost reply raises no doubt", edits: one("consumer/doubt.go", "	c.doubt = true\n", "")},
 		{name: "an overslept watcher is nobody's matter", edits: one("instance/keep.go", "	if b.Overslept {\n", "	if false {\n")},
 		{name: "what was lost is not taken back", edits: one("instance/keep.go", "		case s.orphans <- b.Orphans:\n", "		case s.orphans <- nil:\n")},
 		{name: "a heartbeat cancels nothing", edits: one("instance/keep.go", "	s.cancelRuns(b.Cancel)\n", "")},

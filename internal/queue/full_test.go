@@ -120,6 +120,14 @@ func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 			_, err := f.reg.Promote(ctx, "newer")
 			return err
 		}},
+		{"carrying over the order of a release", "raise", false, func(f *full) error {
+			f.join("b", release("newer"))
+			order, err := f.reg.Raise(ctx, "newer", 1)
+			if err == nil {
+				_, err = f.reg.Raise(ctx, "newer", order+1)
+			}
+			return err
+		}},
 		{"pausing", "pause", false, func(f *full) error {
 			_, err := f.reg.Pause(ctx, time.Second, "")
 			_, again := f.reg.Pause(ctx, 0, "")

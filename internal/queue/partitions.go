@@ -58,8 +58,12 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 	if errors.Is(number.Err(), redis.Nil) {
 		for i := 1; i <= 2; i++ {
 			p.Number = i
-			if there, err := rdb.Exists(ctx, p.Keys().Meta).Result(); err != nil || there > 0 {
-				return 0, cmp.Or(store.Classify(err), ErrNumberLost)
+			there, err := rdb.HLen(ctx, p.Keys().Meta).Result()
+			if err = store.Classify(err); store.LacksRight(err) {
+				return 0, nil // this user may use no partitions
+			}
+			if err != nil || there > 0 {
+				return 0, cmp.Or(err, ErrNumberLost)
 			}
 		}
 		return 0, nil
