@@ -14,18 +14,21 @@ func Ping(ctx context.Context, rdb redis.UniversalClient) error {
 	}
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	answers := make(chan error, 2)
+	answers := make(chan error, 1)
+	answer := func(err error) {
+		select {
+		case answers <- err:
+		default: // another node was faster
+		}
+	}
 	go func() {
-		answers <- cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		answer(cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			err := node.Ping(ctx).Err()
 			if err == nil {
-				select {
-				case answers <- nil:
-				default: // another one was faster
-				}
+				answer(nil)
 			}
 			return err
-		})
+		}))
 	}()
 	return <-answers
 }
