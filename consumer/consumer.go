@@ -122,16 +122,13 @@ func (c *Consumer) reset(s *instance.Session) {
 	c.inflight, c.busy, c.crowd = make(map[string]*run, c.cfg.Concurrency), room{}, crowd{}
 	results := make(chan result, c.cfg.Concurrency+ownWorkers)
 	c.held, c.seat, c.watches = 0, nil, false
-	if c.cfg.Pool != nil {
-		c.seat = c.cfg.Pool.seat()
-	}
 	c.results, c.workers = results, newWorkers(c.cfg.Labels, func(r *run) { c.work(r, results) })
 	c.types, c.last = map[string]*taskType{}, nil
 	c.answers, c.calling, c.portion, c.stale = make(chan answer, 1), false, firstPortion, 0
 	c.came, c.heavy = time.Time{}, false
 	c.settled, c.lately, c.relaxed = c.settled[:0], lately{}, false
 	if c.cfg.Pool != nil {
-		c.lately.share = c.cfg.Pool.consumers
+		c.seat, c.lately.share = c.cfg.Pool.seat(), c.cfg.Pool.consumers
 	}
 	c.reads = reads(c.handlers, &c.cfg)
 	c.cancels = newCancels()

@@ -6,17 +6,29 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // awayFor is how long a mover passes over the rows of a partition that is away: those of the others have their turn.
 const awayFor = 5 * time.Second
 
+// clockTime is how long a partition may take to tell its time, if there are others: the rows of these must not wait for one that hangs.
+const clockTime = time.Second
+
 // clocks asks each partition for its time: zero for one that does not answer. The error is that of the first, if none does.
 func (m *Mover) clocks(ctx context.Context) ([]time.Time, error) {
+	if len(m.parts) > 1 {
+		short, done := context.WithTimeout(ctx, clockTime)
+		defer done()
+		ctx = short
+	}
 	began, errs := make([]time.Time, len(m.parts)), make([]error, len(m.parts))
 	var all sync.WaitGroup
 	for i := range m.parts {
-		all.Go(func() { began[i], errs[i] = m.parts[i].q.Now(ctx) })
+		all.Go(func() {
+			began[i], errs[i] = store.Within(ctx, func() (time.Time, error) { return m.parts[i].q.Now(ctx) })
+		})
 	}
 	all.Wait()
 	if !slices.ContainsFunc(errs, func(err error) bool { return err == nil }) {
