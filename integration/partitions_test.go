@@ -83,7 +83,8 @@ func TestPartitions_aNodeThatHangsHoldsUpNoOther(t *testing.T) {
 	c := testredis.Cluster(t, "--cluster-require-full-coverage", "no")
 	w := worldOn(t, c.URL())
 	names, schedules := w.twenty()
-	p := w.Serve("one", w.Config("one.yaml", "partitions: 6\nconcurrency: 40\nrelease: v1\napi: {listen: '127.0.0.1:0'}\n", schedules...))
+	config := w.Config("one.yaml", "partitions: 6\nconcurrency: 40\nrelease: v1\napi: {listen: '127.0.0.1:0'}\n", schedules...)
+	p := w.Serve("one", config)
 	p.Said("ready")
 	w.Grow(400, "nothing arrives")
 
@@ -109,9 +110,9 @@ func TestPartitions_aNodeThatHangsHoldsUpNoOther(t *testing.T) {
 		counts[name] = len(w.Of(name))
 	}
 	testredis.Eventually(t, 60*time.Second, func() error {
-		code, out, _ := w.Try("status")
+		code, out, errs := w.Try("status", "-c", config) // the config has the number of partitions, whichever node hangs
 		if code != 1 || !strings.Contains(out, "partition") {
-			return fmt.Errorf("%d %s", code, out)
+			return fmt.Errorf("%d %s %s", code, out, errs)
 		}
 		return nil
 	}, "the status does not name the partitions")
