@@ -37,8 +37,6 @@ type Map interface {
 	Of(name string) int
 	// ID returns the partition of the task with an ID; false for a task that the dispatcher made for itself, which may lie in any.
 	ID(id string) (partition int, ok bool)
-	// CheckSchedule refuses a schedule whose tasks would not lie where those of their type do, if that has a limit.
-	CheckSchedule(ctx context.Context, s *producer.Schedule) error
 	Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error)
 	EnqueueAll(ctx context.Context, list []*task.Task) ([]producer.Result, error)
 }
@@ -69,8 +67,9 @@ type silent struct {
 	err   map[int]error
 }
 
-// silence is how long a partition that hung is not asked. Slow is when it counts as one that hung.
-const silence, slow = 3 * time.Second, time.Second
+// silence is how long a partition that hung is not asked: longer than one question waits, because a page asks several. Slow is when it
+// counts as one that hung.
+const silence, slow = 2 * partTime, time.Second
 
 // lately returns the error of a partition that hung a moment ago.
 func (s *silent) lately(number int) error {

@@ -27,23 +27,14 @@ func (s schedulesOfParts) Slots(ctx context.Context, name string, from time.Time
 }
 
 func (s schedulesOfParts) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {
-	if err := s.CheckSchedule(ctx, &want); err != nil {
-		return Plan{Name: want.Name}, err
-	}
 	return s.in(want.Name).Plan(ctx, want)
 }
 
 func (s schedulesOfParts) Apply(ctx context.Context, want producer.Schedule) (Plan, error) {
-	if err := s.CheckSchedule(ctx, &want); err != nil {
-		return Plan{Name: want.Name}, err
-	}
 	return s.in(want.Name).Apply(ctx, want)
 }
 
 func (s schedulesOfParts) ApplyIf(ctx context.Context, want producer.Schedule, revision int64) (Plan, error) {
-	if err := s.CheckSchedule(ctx, &want); err != nil {
-		return Plan{Name: want.Name}, err
-	}
 	return s.in(want.Name).ApplyIf(ctx, want, revision)
 }
 

@@ -39,7 +39,7 @@ func (s *Schedules) ApplyIf(ctx context.Context, want Schedule, revision int64) 
 }
 
 func (s *Schedules) apply(ctx context.Context, want Schedule, check func(queue.Stored) error) (ApplyResult, error) {
-	if err := s.p.CheckSchedule(&want); err != nil {
+	if err := s.check(ctx, &want); err != nil {
 		return "", err
 	}
 	var did ApplyResult

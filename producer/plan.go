@@ -38,7 +38,7 @@ type FieldChange struct {
 
 // Plan returns the effect that [Schedules.Apply] would have now. It writes nothing.
 func (s *Schedules) Plan(ctx context.Context, want Schedule) (Plan, error) {
-	if err := s.p.CheckSchedule(&want); err != nil {
+	if err := s.check(ctx, &want); err != nil {
 		return Plan{}, err
 	}
 	st, now, err := s.read(ctx, want.Name)

@@ -179,7 +179,7 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	if err != nil {
 		return "", err
 	}
-	if err := s.p.CheckSchedule(&d.Schedule); err != nil {
+	if err := s.check(ctx, &d.Schedule); err != nil {
 		return "", err
 	}
 	did := Unchanged
@@ -259,6 +259,9 @@ func (s *Schedules) Restore(ctx context.Context, name string) error {
 			return nil, err
 		}
 		if _, err := queue.ParseLast(r.Last); err != nil {
+			return nil, err
+		}
+		if err := s.checkLies(ctx, &d.Schedule); err != nil {
 			return nil, err
 		}
 		made, err := replace(st, &d.Schedule, d.definitionHead, now)

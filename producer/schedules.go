@@ -247,6 +247,21 @@ func (s *Schedules) read(ctx context.Context, name string) (queue.Stored, time.T
 	return st, now, err
 }
 
+// check refuses a schedule that could not run, or not here.
+func (s *Schedules) check(ctx context.Context, want *Schedule) error {
+	if err := s.p.CheckSchedule(want); err != nil {
+		return err
+	}
+	return s.checkLies(ctx, want)
+}
+
+func (s *Schedules) checkLies(ctx context.Context, want *Schedule) error {
+	if s.p.cfg.Lies == nil {
+		return nil
+	}
+	return s.p.cfg.Lies(ctx, want)
+}
+
 // CheckSchedule refuses a schedule that could not run.
 func (p *Producer) CheckSchedule(want *Schedule) error {
 	if err := errors.Join(want.Validate(p.cfg.Limits), checkType(want.Task)); err != nil {

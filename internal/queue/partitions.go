@@ -39,6 +39,15 @@ func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n i
 	return strings.Fields(text), nil
 }
 
+// Limited returns the types with a limit that the instances of a split namespace have noted.
+func Limited(ctx context.Context, rdb redis.UniversalClient, namespace string) ([]string, error) {
+	types, err := rdb.HGet(ctx, Partition{Namespace: namespace}.Keys().Meta, "limited").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("types with a limit: %w", store.Classify(err))
+	}
+	return strings.Fields(types), nil
+}
+
 // Partitions returns into how many partitions a namespace is split: 1 if it is not, and 0 if nobody has used it yet. It returns
 // [ErrPartitions] if the number is lost, while partitions are there: the node that had it came back empty, and an instance will write it again.
 func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string) (int, error) {

@@ -54,6 +54,8 @@ func (d *doctor) move(ctx context.Context, rdb *redis.ClusterClient) (slot int64
 		from, to string
 	)
 	_ = rdb.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		ctx, done := context.WithTimeout(ctx, nodeTime)
+		defer done()
 		text, err := node.ClusterNodes(ctx).Result()
 		if err != nil {
 			return nil // the other nodes can still answer

@@ -102,8 +102,8 @@ type doctor struct {
 
 	inPause bool // no instance may begin a task now
 
-	state    *state // see seen
-	numbered bool   // it examines one partition of several
+	state  *state // see seen
+	number int    // the partition that it examines; 0: the whole namespace
 }
 
 // state is what several checks judge. It is read once.
@@ -139,7 +139,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 
 // examine runs all checks of one partition; of the whole namespace if number is 0.
 func examine(ctx context.Context, cfg Config, number int) (Report, error) {
-	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions), numbered: number > 0}
+	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions), number: number}
 	if at := max(number, 1) - 1; at < len(cfg.Archives) {
 		d.archive = cfg.Archives[at]
 	}
@@ -182,7 +182,7 @@ func (d *doctor) looks() []func(context.Context) {
 		return append(list, d.latency, d.clock)
 	}
 	return append(list, d.rights, d.latency, d.clock,
-		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.encrypted, d.lateness, d.dead, d.archived, d.outbox)
+		d.namespaceOverview, d.paused, d.keysOverCaps, d.damage, d.unhandled, d.limits, d.encrypted, d.lateness, d.dead, d.archived, d.outbox)
 }
 
 // movingTime limits each check while the namespace's slot is being moved: the client repeats each call that Redis refuses

@@ -29,7 +29,7 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 			wording.Count(n.Schedules, "schedule", "schedules"), n.Due+n.Held, n.Running, n.Dead, n.Done)
 		d.ok("namespace", "%s; in total %d done, %d retries, %d died", overview, n.Finished, n.Retried, n.Died)
 	}
-	live, gone := split(instances.Items)
+	live, gone := living(instances.Items)
 	since := instances.Leaderless()
 	leader := instances.Leader()
 	switch {
@@ -51,7 +51,7 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 
 // split returns the live instances, and the IDs of those whose lease has run out. The next heartbeat of a live instance removes
 // the latter.
-func split(instances []admin.Instance) (live []admin.Instance, gone []string) {
+func living(instances []admin.Instance) (live []admin.Instance, gone []string) {
 	for _, i := range instances {
 		if i.LeaseLeftMS > 0 {
 			live = append(live, i)
@@ -112,7 +112,7 @@ const unhandledHint = "deploy a release that handles them, or let one take them 
 // unhandled looks for work that no instance handles.
 func (d *doctor) unhandled(ctx context.Context) {
 	seen := d.seen(ctx)
-	live, _ := split(seen.instances.Items)
+	live, _ := living(seen.instances.Items)
 	if seen.err != nil || len(live) == 0 {
 		return // namespaceOverview reported it
 	}
@@ -145,7 +145,7 @@ func (d *doctor) lateness(ctx context.Context) {
 		return // namespaceOverview reported it
 	}
 	n, instances := &seen.counts, &seen.instances
-	live, _ := split(instances.Items)
+	live, _ := living(instances.Items)
 	hint := "raise concurrency, or consume: release and more instances"
 	switch {
 	case d.moving:

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // examineParts runs all checks of each partition, with the node that holds it, side by side.
@@ -27,6 +30,39 @@ func examineParts(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	return Report{Redis: secret.URL(cfg.URL), Namespace: cfg.Namespace, Checks: joined(reports)}, ctx.Err()
+}
+
+// limits looks for schedules that lie apart from the other tasks of their type: they were there before the type had a limit, and their
+// tasks are counted by themselves.
+func (d *doctor) limits(ctx context.Context) {
+	if d.number == 0 {
+		return
+	}
+	types, err := queue.Limited(ctx, d.cfg.Redis, d.cfg.Namespace)
+	if err != nil || len(types) == 0 {
+		return
+	}
+	list, err := d.schedules.List(ctx)
+	if err != nil {
+		return // damage reports it
+	}
+	m := split.Map{Partitions: d.cfg.Partitions}
+	var apart []string
+	for i := range list {
+		if s := &list[i].Schedule; slices.Contains(types, s.Task) && m.Of(s.Task) != d.number {
+			apart = append(apart, fmt.Sprintf("%s (%s)", s.Name, s.Task))
+		}
+	}
+	if len(apart) == 0 {
+		d.ok("limits", "no schedule lies apart from the other tasks of its type")
+		return
+	}
+	n := int64(len(apart))
+	if n > 5 {
+		apart = append(apart[:5], "…")
+	}
+	d.warn("limits", "their tasks are counted by themselves, so more may run at once: give each a type of its own, or another name",
+		"%s that were there before their type had a limit lie apart: %s", wording.Count(n, "schedule", "schedules"), strings.Join(apart, ", "))
 }
 
 // joined makes one list of the checks of partitions. A check that is ok in all of them has one line; each other finding has one, which

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/task"
 )
+
+// nodeTime is how long one node of a cluster may take for a short answer.
+const nodeTime = 3 * time.Second
 
 // server finds the node that holds the namespace, and reads which server it runs.
 func (d *doctor) server(ctx context.Context) {
@@ -32,8 +36,10 @@ func (d *doctor) server(ctx context.Context) {
 		d.fail("server", "pass a *redis.Client or a *redis.ClusterClient", "the client is a %T, which cannot be checked", rdb)
 		return
 	}
-	text, err := d.node.Info(ctx).Result()
-	if err = store.Classify(err); store.Retryable(err) && d.numbered { // of no partition: the client has just heard from it
+	soon, done := context.WithTimeout(ctx, nodeTime)
+	defer done()
+	text, err := d.node.Info(soon).Result()
+	if err = store.Classify(err); store.Retryable(err) && d.number > 0 { // of no partition: the client has just heard from it
 		d.fail("server", "bring the node back, or fail over to its replica: what lies there waits", "%s does not answer: %v", d.node.Options().Addr, err)
 		d.node = nil
 		return
