@@ -16,8 +16,10 @@ import (
 	"github.com/onbeat/onbeat/archive/sqlarchive"
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/outbox"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
 )
@@ -277,4 +279,55 @@ func TestPartitions_ofAnArchive(t *testing.T) {
 			t.Errorf("%s: %v", r.Schedule, r.Counts)
 		}
 	}
+}
+
+// A type gets a limit when schedules of it lie elsewhere: they stay, and none is brought there again.
+func TestPartitions_aLimitThatComesLater(t *testing.T) {
+	t.Parallel()
+	rdb, ns := testredis.Client(t), testredis.Namespace(t)
+	open := func(limits map[string]int) *onbeat.Dispatcher {
+		d, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Partitions: 3, Limits: limits})
+		must(t, err)
+		return d
+	}
+	m := split.Map{Partitions: 3}
+	named := func(beside bool) string {
+		for i := 0; ; i++ {
+			if name := fmt.Sprint("s", i); (m.Of(name) == m.Of("few")) == beside {
+				return name
+			}
+		}
+	}
+	apart, beside := named(false), named(true)
+	before := open(nil).Admin().Schedules
+	for _, name := range []string{apart, beside} {
+		for _, typ := range []string{"few", "many"} {
+			_, err := before.Apply(t.Context(), producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: typ})
+			must(t, err)
+		}
+	}
+	oldest := func(name string) int64 {
+		list, err := before.Revisions(t.Context(), name, 10, "")
+		must(t, err)
+		return list.Items[len(list.Items)-1].Revision
+	}
+	after := open(map[string]int{"few": 1}).Admin().Schedules
+	var refused *task.FieldError
+	if _, err := after.Revert(t.Context(), apart, oldest(apart)); !errors.As(err, &refused) || refused.Field != "task" {
+		t.Errorf("reverted to a type that lies apart: %v", err)
+	}
+	_, err := after.Revert(t.Context(), beside, oldest(beside))
+	must(t, err)
+
+	_, err = before.Revert(t.Context(), apart, oldest(apart)) // by a program that knows of no limit yet
+	must(t, err)
+	for _, name := range []string{apart, beside} {
+		_, err := after.Delete(t.Context(), name)
+		must(t, err)
+	}
+	if _, err := after.Restore(t.Context(), apart); !errors.As(err, &refused) || refused.Field != "task" {
+		t.Errorf("restored where it lies apart: %v", err)
+	}
+	_, err = after.Restore(t.Context(), beside)
+	must(t, err)
 }

@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/schedule"
+)
+
+// Schedules that were there before their type had a limit, and lie apart, are named.
+func TestExamine_namesSchedulesThatLieApart(t *testing.T) {
+	t.Parallel()
+	rdb, ns := testredis.Client(t), testredis.Namespace(t)
+	limits := func() (c Check) {
+		t.Helper()
+		report, err := Examine(t.Context(), Config{Redis: rdb, Namespace: ns, Partitions: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(report.Checks, func(c Check) bool { return c.Name == "limits" }); i >= 0 {
+			c = report.Checks[i]
+		}
+		return c
+	}
+	before, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Partitions: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := split.Map{Partitions: 3}
+	var apart, beside []string
+	for i := range 20 {
+		name := fmt.Sprintf("s%02d", i)
+		if _, err := before.Admin().Schedules.Apply(t.Context(), producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "few"}); err != nil {
+			t.Fatal(err)
+		}
+		if m.Of(name) == m.Of("few") {
+			beside = append(beside, name)
+		} else {
+			apart = append(apart, name)
+		}
+	}
+	if c := limits(); c.Name != "" {
+		t.Errorf("no type has a limit: %+v", c)
+	}
+	after, err := onbeat.New(rdb, onbeat.Config{Namespace: ns, Partitions: 3, Limits: map[string]int{"few": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := after.Admin().Schedules.Plan(t.Context(), producer.Schedule{Name: beside[0], Rule: schedule.Every(time.Hour), Task: "few"}); err != nil { // notes the limit
+		t.Fatal(err)
+	}
+	if c := limits(); c.State != Warn || strings.Contains(c.Detail, beside[0]) {
+		t.Errorf("%+v, want %v", c, apart)
+	}
+	for _, name := range apart {
+		if _, err := after.Admin().Schedules.Delete(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := limits(); c.State != OK {
+		t.Errorf("all lie beside each other: %+v", c)
+	}
+}
