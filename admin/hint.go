@@ -46,6 +46,8 @@ func hintOf(err error) string {
 		return "the instances that say partitions write it again; do not use the namespace without partitions"
 	case errors.Is(err, queue.ErrPartitions):
 		return "give partitions the number that stands behind PARTITIONS, which never changes; docs/scaling.md has the way to another"
+	case strings.Contains(err.Error(), "cluster support disabled"):
+		return "this Redis is not part of a cluster: use redis:// or rediss://"
 	case OfReplica(err):
 		return namePrimary
 	}

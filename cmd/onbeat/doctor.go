@@ -37,7 +37,9 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	defer func() { _ = rdb.Close() }()
 	var kept []*archive.Source
 	if t.cfg.Namespace != "" {
-		if err := t.split(ctx, rdb); err != nil && !store.Retryable(err) && !errors.Is(err, task.ErrDenied) { // the checks say what is wrong with Redis
+		err := t.split(ctx, rdb)
+		away := errors.Is(err, task.ErrUnreachable) && t.ping(ctx, rdb) == nil // the node that has the number of partitions, and no other
+		if err != nil && (away || !store.Retryable(err) && !errors.Is(err, task.ErrDenied)) { // else the checks say what is wrong with Redis
 			return err
 		}
 	}

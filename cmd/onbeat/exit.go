@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
@@ -89,7 +90,7 @@ func complain(stderr io.Writer, err error) int {
 
 func askedWrongly(err error) bool {
 	var usage *usageError
-	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid)
+	return errors.As(err, &usage) || errors.Is(err, task.ErrInvalid) || errors.Is(err, queue.ErrPartitions) && !errors.Is(err, queue.ErrNumberLost)
 }
 
 // explain adds a hint to an error that has a common cause.

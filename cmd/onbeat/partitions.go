@@ -27,6 +27,8 @@ func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
 		return &failure{err, "start an instance, which writes it again; or give --config with partitions"}
 	case err != nil && t.cfg.Partitions > 1 && store.Retryable(err):
 		return nil // each answer says which partitions do not answer
+	case err != nil && !store.Retryable(err):
+		return fmt.Errorf("%s: %w", secret.URL(t.url), err)
 	case err != nil:
 		return &failure{fmt.Errorf("%s: %w", secret.URL(t.url), err), "the node that has the number of partitions is away: with --config that says it, the others are asked"}
 	case n == 0:
