@@ -49,7 +49,7 @@ func (d *Dispatcher) newPart(rdb redis.UniversalClient, number int) (p *part, er
 	}
 	archived := cfg.Namespace
 	if cfg.Partitions > 1 {
-		ids.Lies = func(ctx context.Context, s *producer.Schedule) error { return d.producers.CheckSchedule(ctx, s) }
+		ids.CheckPlace = func(ctx context.Context, s *producer.Schedule) error { return d.producers.CheckSchedule(ctx, s) }
 		place.Number, ids.NewID = number, split.Map{Partitions: cfg.Partitions}.IDs(number)
 		archived = place.String()
 	}

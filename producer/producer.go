@@ -25,8 +25,9 @@ type Config struct {
 	// Check, if set, refuses a payload that the type's handler could not use. It must accept types that it does not know.
 	// It gets the type, the payload and its secret paths, and changes none of them.
 	Check func(t *task.Task) error
-	// Lies, if set, refuses a schedule that is applied, reverted or restored, and whose tasks would lie in the wrong partition.
-	Lies func(ctx context.Context, s *Schedule) error
+	// CheckPlace, if set, refuses a schedule that is planned, applied, reverted or restored, and whose tasks would lie in the wrong partition.
+	// It may ask Redis.
+	CheckPlace func(ctx context.Context, s *Schedule) error
 	// Secret are, by type, the secret paths of payloads: each task that is added gets those of its type.
 	Secret map[string][]string
 	// NewID makes the ID of a task that has none. Default: [task.NewID]. Other IDs may be for one partition of a namespace.

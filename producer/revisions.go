@@ -261,7 +261,7 @@ func (s *Schedules) Restore(ctx context.Context, name string) error {
 		if _, err := queue.ParseLast(r.Last); err != nil {
 			return nil, err
 		}
-		if err := s.checkLies(ctx, &d.Schedule); err != nil {
+		if err := s.checkPlace(ctx, &d.Schedule); err != nil {
 			return nil, err
 		}
 		made, err := replace(st, &d.Schedule, d.definitionHead, now)

@@ -252,14 +252,14 @@ func (s *Schedules) check(ctx context.Context, want *Schedule) error {
 	if err := s.p.CheckSchedule(want); err != nil {
 		return err
 	}
-	return s.checkLies(ctx, want)
+	return s.checkPlace(ctx, want)
 }
 
-func (s *Schedules) checkLies(ctx context.Context, want *Schedule) error {
-	if s.p.cfg.Lies == nil {
+func (s *Schedules) checkPlace(ctx context.Context, want *Schedule) error {
+	if s.p.cfg.CheckPlace == nil {
 		return nil
 	}
-	return s.p.cfg.Lies(ctx, want)
+	return s.p.cfg.CheckPlace(ctx, want)
 }
 
 // CheckSchedule refuses a schedule that could not run.

@@ -227,13 +227,17 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 	return d, nil
 }
 
+// patience is how long Redis may take for the first answers.
+func (t target) patience() time.Duration {
+	if strings.Contains(t.url, "-cluster://") {
+		return 4 * connectTime // the client asks one node after the other what lies where, and one that hangs takes five seconds
+	}
+	return connectTime
+}
+
 // ping checks that Redis answers.
 func (t target) ping(ctx context.Context, rdb redis.UniversalClient) error {
-	patience := connectTime
-	if strings.Contains(t.url, "-cluster://") {
-		patience *= 4 // the client asks one node after the other what lies where, and one that hangs takes five seconds
-	}
-	ctx, done := context.WithTimeout(ctx, patience)
+	ctx, done := context.WithTimeout(ctx, t.patience())
 	defer done()
 	answer := make(chan error, 1)
 	go func() { answer <- store.Ping(ctx, rdb) }() // the client may keep waiting after ctx has ended

@@ -38,8 +38,11 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	var kept []*archive.Source
 	if t.cfg.Namespace != "" {
 		err := t.split(ctx, rdb)
-		away := errors.Is(err, task.ErrUnreachable) && t.ping(ctx, rdb) == nil // the node that has the number of partitions, and no other
-		if err != nil && (away || !store.Retryable(err) && !errors.Is(err, task.ErrDenied)) { // else the checks say what is wrong with Redis
+		switch {
+		case err == nil, errors.Is(err, task.ErrDenied):
+		case errors.Is(err, task.ErrUnreachable) && t.ping(ctx, rdb) == nil:
+			return err // the node that has the number of partitions is away, and others are not
+		case !store.Retryable(err): // else the checks say what is wrong with Redis
 			return err
 		}
 	}

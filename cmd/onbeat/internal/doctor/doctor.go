@@ -104,6 +104,8 @@ type doctor struct {
 
 	state  *state // see seen
 	number int    // the partition that it examines; 0: the whole namespace
+
+	limited []string // the types with a limit, of a namespace that is split
 }
 
 // state is what several checks judge. It is read once.
@@ -137,9 +139,9 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	return examine(ctx, cfg, 0)
 }
 
-// examine runs all checks of one partition; of the whole namespace if number is 0.
-func examine(ctx context.Context, cfg Config, number int) (Report, error) {
-	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions), number: number}
+// examine runs all checks of one partition, of a namespace with these types that have a limit; of the whole namespace if number is 0.
+func examine(ctx context.Context, cfg Config, number int, limited ...string) (Report, error) {
+	d := &doctor{cfg: cfg, bare: cfg.Namespace == "", sentinels: sentinelsOf(cfg.URL), checks: slices.Clone(cfg.Cautions), number: number, limited: limited}
 	if at := max(number, 1) - 1; at < len(cfg.Archives) {
 		d.archive = cfg.Archives[at]
 	}

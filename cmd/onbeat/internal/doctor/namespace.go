@@ -49,7 +49,7 @@ func (d *doctor) namespaceOverview(ctx context.Context) {
 	}
 }
 
-// split returns the live instances, and the IDs of those whose lease has run out. The next heartbeat of a live instance removes
+// living returns the live instances, and the IDs of those whose lease has run out. The next heartbeat of a live instance removes
 // the latter.
 func living(instances []admin.Instance) (live []admin.Instance, gone []string) {
 	for _, i := range instances {

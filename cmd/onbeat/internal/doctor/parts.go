@@ -16,9 +16,12 @@ import (
 // examineParts runs all checks of each partition, with the node that holds it, side by side.
 func examineParts(ctx context.Context, cfg Config) (Report, error) {
 	reports, errs := make([]Report, cfg.Partitions), make([]error, cfg.Partitions)
+	soon, done := context.WithTimeout(ctx, nodeTime)
+	limited, unasked := queue.Limited(soon, cfg.Redis, cfg.Namespace)
+	done()
 	var all sync.WaitGroup
 	for i := range reports {
-		all.Go(func() { reports[i], errs[i] = examine(ctx, cfg, i+1) })
+		all.Go(func() { reports[i], errs[i] = examine(ctx, cfg, i+1, limited...) })
 	}
 	all.Wait()
 	if !slices.Contains(errs, nil) {
@@ -29,27 +32,27 @@ func examineParts(ctx context.Context, cfg Config) (Report, error) {
 			reports[i].Checks = []Check{{Name: "server", State: Fail, Detail: secret.Text(err.Error())}}
 		}
 	}
-	return Report{Redis: secret.URL(cfg.URL), Namespace: cfg.Namespace, Checks: joined(reports)}, ctx.Err()
+	checks := joined(reports)
+	if unasked != nil {
+		checks = append(checks, Check{Name: "limits", State: Fail, Detail: secret.Text(unasked.Error()), Hint: "bring back the node that has the types with a limit"})
+	}
+	return Report{Redis: secret.URL(cfg.URL), Namespace: cfg.Namespace, Checks: checks}, ctx.Err()
 }
 
 // limits looks for schedules that lie apart from the other tasks of their type: they were there before the type had a limit, and their
 // tasks are counted by themselves.
 func (d *doctor) limits(ctx context.Context) {
-	if d.number == 0 {
-		return
-	}
-	types, err := queue.Limited(ctx, d.cfg.Redis, d.cfg.Namespace)
-	if err != nil || len(types) == 0 {
+	if len(d.limited) == 0 {
 		return
 	}
 	list, err := d.schedules.List(ctx)
 	if err != nil {
-		return // damage reports it
+		d.warn("limits", "", "could not read all schedules: %v", err)
 	}
 	m := split.Map{Partitions: d.cfg.Partitions}
 	var apart []string
 	for i := range list {
-		if s := &list[i].Schedule; slices.Contains(types, s.Task) && m.Of(s.Task) != d.number {
+		if s := &list[i].Schedule; slices.Contains(d.limited, s.Task) && m.Of(s.Task) != d.number {
 			apart = append(apart, fmt.Sprintf("%s (%s)", s.Name, s.Task))
 		}
 	}
@@ -57,12 +60,8 @@ func (d *doctor) limits(ctx context.Context) {
 		d.ok("limits", "no schedule lies apart from the other tasks of its type")
 		return
 	}
-	n := int64(len(apart))
-	if n > 5 {
-		apart = append(apart[:5], "…")
-	}
 	d.warn("limits", "their tasks are counted by themselves, so more may run at once: give each a type of its own, or another name",
-		"%s that were there before their type had a limit lie apart: %s", wording.Count(n, "schedule", "schedules"), strings.Join(apart, ", "))
+		"%s that were there before their type had a limit lie apart: %s", wording.Count(int64(len(apart)), "schedule", "schedules"), some(apart))
 }
 
 // joined makes one list of the checks of partitions. A check that is ok in all of them has one line; each other finding has one, which

@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// nodeTime is how long one node of a cluster may take for a short answer.
+// nodeTime is how long a node may take for a short answer.
 const nodeTime = 3 * time.Second
 
 // server finds the node that holds the namespace, and reads which server it runs.
