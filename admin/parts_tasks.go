@@ -56,30 +56,36 @@ func (t tasksOfParts) Retry(ctx context.Context, id string, asItWas bool) (strin
 }
 
 func (t tasksOfParts) List(ctx context.Context, o TaskQuery) (List[Task], error) {
-	var queues []*queue.Queue
-	var numbers []int
 	var silent error
-	missing := map[int]Unasked{}
+	missing := map[int]Unasked{} // what is not asked, or no more: a page asks several times
 	for i := range t.list {
 		if err := t.silent.lately(i + 1); err != nil {
 			silent, missing[i+1] = err, unaskedPart(i+1, err)
-			continue
 		}
-		queues, numbers = append(queues, t.list[i].tasks.q), append(numbers, i+1)
 	}
-	if len(queues) == 0 {
+	if len(missing) == len(t.list) {
 		return ListOf[Task](nil, ""), silent
 	}
 	one := *t.list[0].tasks
 	one.over = &overParts{now: activityOfParts(t).Now, list: func(ctx context.Context, state task.State, lo queue.ListOptions) (queue.Page, error) {
 		ctx, done := context.WithTimeout(ctx, partTime)
 		defer done()
+		var queues []*queue.Queue
+		var numbers []int
+		for i := range t.list {
+			if _, ok := missing[i+1]; !ok {
+				queues, numbers = append(queues, t.list[i].tasks.q), append(numbers, i+1)
+			}
+		}
+		if len(queues) == 0 {
+			return queue.Page{}, silent
+		}
 		began := time.Now()
 		page, errs := queue.ListAll(ctx, queues, state, lo)
 		var first error
 		for i, err := range errs {
 			if err != nil {
-				first = cmp.Or(first, err)
+				first, silent = cmp.Or(first, err), err
 				missing[numbers[i]] = unaskedPart(numbers[i], err)
 				t.silent.note(ctx, numbers[i], err, time.Since(began))
 			}

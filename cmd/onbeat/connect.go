@@ -227,7 +227,7 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 	return d, nil
 }
 
-// patience is how long Redis may take for the first answers.
+// patience is how long Redis may take for the first answer.
 func (t target) patience() time.Duration {
 	if strings.Contains(t.url, "-cluster://") {
 		return 4 * connectTime // the client asks one node after the other what lies where, and one that hangs takes five seconds

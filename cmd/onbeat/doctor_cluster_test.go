@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/doctor"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -95,4 +97,35 @@ func TestDoctor_comparesTheLeaseWithTheSentinels(t *testing.T) {
 	if out := s.must("doctor", "-c", file); !strings.Contains(out, "the shortest lease is 10s") {
 		t.Errorf("%s", out)
 	}
+}
+
+// A node hangs that has the number of partitions. Without a config the doctor does not take the namespace for one that is not split; with
+// it, it names the node, and has an answer for each of the others.
+func TestDoctor_aNodeHangs(t *testing.T) {
+	t.Parallel()
+	c := testredis.Cluster(t, "--cluster-require-full-coverage", "no")
+	s := &shell{T: t, ns: testredis.Namespace(t), url: c.URL()}
+	config := s.file("six.yaml", "partitions: 6\n")
+	for i := range 12 {
+		s.must("enqueue", "echo", "-c", config, "--id", fmt.Sprint("t", i))
+	}
+	dead := c.Owner(t, "onbeat:{"+s.ns+"}:meta")
+	c.Nodes[(slices.Index(c.Nodes, dead)+3)%6].Pause()
+	dead.Pause()
+	began := time.Now()
+	took := func(what string) {
+		t.Logf("%s took %v", what, time.Since(began).Round(time.Millisecond))
+		began = time.Now()
+	}
+	s.fails(1, []string{"doctor"}, "--config")
+	took("doctor without a config")
+	r := s.run("", "doctor", "-c", config)
+	took("doctor")
+	if r.code != 1 || !strings.Contains(r.out, dead.Addr()+" does not answer") || !strings.Contains(r.out, "all that an instance needs") && !strings.Contains(r.out, "ok in") {
+		t.Errorf("%d %s %s", r.code, r.out, r.err)
+	}
+	if r := s.run("", "tasks", "list", "-c", config); r.code != 1 || !strings.Contains(r.err, "partition") {
+		t.Errorf("%d %s %s", r.code, r.out, r.err)
+	}
+	took("tasks list")
 }

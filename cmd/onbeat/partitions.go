@@ -18,7 +18,11 @@ import (
 
 // split learns into how many partitions the namespace is split, and refuses another number.
 func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
-	ctx, done := context.WithTimeout(ctx, t.patience())
+	patience := t.patience()
+	if t.cfg.Partitions > 1 { // it can do without the answer
+		patience = connectTime
+	}
+	ctx, done := context.WithTimeout(ctx, patience)
 	defer done()
 	n, err := queue.Partitions(ctx, rdb, t.cfg.Namespace)
 	said := max(t.cfg.Partitions, 1)

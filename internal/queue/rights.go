@@ -159,6 +159,9 @@ func (q *Queue) triesOf(r Role, durable bool) (list []try) {
 func (q *Queue) Missing(ctx context.Context, r Role, durable bool) ([]string, error) {
 	refused := map[string]bool{}
 	pipe, list := q.rdb.Pipeline(), q.triesOf(r, durable)
+	if node := store.Node(ctx, q.rdb, q.keys.Meta); node != nil { // a command without a key would go to any node of a cluster, also one that is away
+		pipe = node.Pipeline()
+	}
 	cmds := make([]*redis.Cmd, len(list))
 	for i, t := range list {
 		cmds[i] = pipe.Do(ctx, t.args...)

@@ -289,6 +289,7 @@ func (u *redisURL) cluster() (redis.UniversalClient, error) {
 	tune(&o.ClientName, &o.DialTimeout, &o.ContextTimeoutEnabled)
 	o.DialerRetries, o.MaintNotificationsConfig, o.TLSConfig = dialTries, noMaintenance, u.conf
 	o.Dialer = dialAlways(redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig}))
+	o.DisableRoutingPolicies = true // with them, any first command waits until a random node has said COMMAND, also one that hangs
 	return redis.NewClusterClient(o), nil
 }
 

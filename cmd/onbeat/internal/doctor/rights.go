@@ -30,7 +30,7 @@ func (d *doctor) rights(ctx context.Context) {
 
 // unheard says what the user of an instance lacks that only makes it slower.
 func (d *doctor) unheard(ctx context.Context) string {
-	if !store.LacksRight(store.Classify(d.cfg.Redis.PubSubNumSub(ctx, d.q.Keys().Wake).Err())) {
+	if d.node == nil || !store.LacksRight(store.Classify(d.node.PubSubNumSub(ctx, d.q.Keys().Wake).Err())) {
 		return ""
 	}
 	return "; without +pubsub|numsub a leader that crashes is replaced when its lease runs out, and not at once"
