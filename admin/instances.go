@@ -38,7 +38,7 @@ type Instance struct {
 	Release    string           `json:"release"`
 	Generation int64            `json:"generation"`
 	Order      int64            `json:"order"`
-	State      string           `json:"state"` // starting, ready or draining
+	State      string           `json:"state"` // starting, ready or draining; in a namespace that is split, ready if it is so in each partition that answers
 	Standby    bool             `json:"standby,omitempty"`
 	Resigned   bool             `json:"resigned,omitempty"`  // it was asked to resign, and leads only if no other can
 	Suspected  bool             `json:"suspected,omitempty"` // it showed no sign of life while it led: another leads, if one can

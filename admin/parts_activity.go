@@ -66,14 +66,14 @@ func (a activityOfParts) Counts(ctx context.Context) (Counts, error) {
 
 func (a activityOfParts) Audit(ctx context.Context, o audit.Options) (Audit, error) {
 	if o.Schedule != "" {
-		return a.at(o.Schedule).activity.Audit(ctx, o)
+		return a.at(o.Schedule).audit(ctx, o)
 	}
 	type answer struct {
 		Audit
 		unread error
 	}
 	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (answer, error) {
-		out, err := x.activity.Audit(ctx, o)
+		out, err := x.audit(ctx, o)
 		if len(out.Schedules) == 0 {
 			return answer{Audit: out}, err
 		}
@@ -87,6 +87,15 @@ func (a activityOfParts) Audit(ctx context.Context, o audit.Options) (Audit, err
 		err = errors.Join(err, x.unread)
 	}
 	slices.SortFunc(out.Schedules, func(a, b audit.Report) int { return cmp.Compare(a.Schedule, b.Schedule) })
+	return out, err
+}
+
+// audit is the audit of a partition, which says that it is its own.
+func (x *part) audit(ctx context.Context, o audit.Options) (Audit, error) {
+	out, err := x.activity.Audit(ctx, o)
+	for i := range out.LostWrites {
+		out.LostWrites[i].Partition = x.number
+	}
 	return out, err
 }
 

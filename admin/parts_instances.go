@@ -33,7 +33,7 @@ type numbered[T any] struct {
 // joinInstances makes one list of those of partitions.
 func joinInstances(lists []numbered[InstanceList]) InstanceList {
 	out := InstanceList{Items: []Instance{}}
-	at := map[string]int{}
+	at, in := map[string]int{}, map[string]int{}
 	for _, l := range lists {
 		out.Now = later(out.Now, l.answer.Now)
 		if l.answer.PausedUntil.After(out.PausedUntil) {
@@ -55,6 +55,12 @@ func joinInstances(lists []numbered[InstanceList]) InstanceList {
 			if i.Leader && i.LeaseLeftMS > 0 {
 				out.Items[k].Leads = append(out.Items[k].Leads, l.part)
 			}
+			in[i.ID]++
+		}
+	}
+	for k := range out.Items { // a partition may not know it yet, or no more
+		if i := &out.Items[k]; in[i.ID] < len(lists) && i.State == "ready" {
+			i.State = "starting"
 		}
 	}
 	slices.SortStableFunc(out.Items, func(a, b Instance) int {

@@ -328,3 +328,41 @@ func TestJoin_asksAnInstanceEverywhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An instance that one partition does not know yet is not ready, or a deployment would go on too early. What a partition lost names it.
+func TestJoin_countsNoInstanceTooEarly(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	ns := testredis.Namespace(t)
+	a, _ := partsOn(t, ns, rdb, rdb)
+	for i := range 2 {
+		q, err := queue.New(rdb, queue.Partition{Namespace: ns, Number: i + 1}, queue.Caps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reg, err := instance.NewRegistry(q.Client(), ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen, _, _, err := reg.Register(t.Context(), instance.Config{ID: "a", Release: "v1", Lease: time.Minute}, instance.Past{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reg.Ready(t.Context(), "a", gen, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"starting", "ready"}[i]
+		if list, err := a.Instances.List(t.Context()); err != nil || len(list.Items) != 1 || list.Items[0].State != want {
+			t.Errorf("known in %d of 2 partitions, it is not %s: %+v %v", i+1, want, list.Items, err)
+		}
+		if i == 1 {
+			err := rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: q.Keys().Events, Values: []any{"event", "lost writes", "kept", 0, "known", time.Now().UnixMilli()}}).Err()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if out, err := a.Activity.Audit(t.Context(), audit.Options{}); err != nil || len(out.LostWrites) != 1 || out.LostWrites[0].Partition != 2 {
+		t.Errorf("%+v %v", out.LostWrites, err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 // Loss is a time for which Redis lost writes that it had acknowledged, in a crash or a failover, or in which some instances
 // still wrote to a deposed primary. A slot that ran in that time may have run twice, or may be called lost although it ran.
 type Loss struct {
+	// Partition is the one that lost the writes; 0 in a namespace that is not split.
+	Partition int `json:"partition,omitempty"`
 	// Found is when an instance noticed the loss: the last of them, if several did.
 	Found time.Time `json:"found"`
 	// From is the last heartbeat of that instance that Redis still has; zero if Redis came back empty. Until is the latest

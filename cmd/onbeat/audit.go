@@ -124,17 +124,21 @@ func (a *app) showAudit(verdict *admin.Audit, opts audit.Options) error {
 // showLosses prints the times whose writes Redis lost. The verdicts cannot know what happened then.
 func (a *app) showLosses(losses []audit.Loss) {
 	for _, l := range losses {
+		what := "Redis"
+		if l.Partition > 0 {
+			what += " (partition " + strconv.Itoa(l.Partition) + ")"
+		}
 		switch {
 		case !l.From.IsZero():
 		case l.Archived.IsZero():
-			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(slotLayout)+": the audit knows nothing of the time before"))
+			a.printf("\n%s", a.style.red("! "+what+" came back empty after "+l.Known.Format(slotLayout)+": the audit knows nothing of the time before"))
 			continue
 		default:
-			a.printf("\n%s", a.style.red("! Redis came back empty after "+l.Known.Format(slotLayout)+": the archive has what was noted until "+
+			a.printf("\n%s", a.style.red("! "+what+" came back empty after "+l.Known.Format(slotLayout)+": the archive has what was noted until "+
 				l.Archived.Format(slotLayout)))
 			continue
 		}
-		a.printf("\n%s", a.style.red("! Redis lost its writes from "+l.From.Format(slotLayout)+" until "+l.Until.Format(slotLayout)+
+		a.printf("\n%s", a.style.red("! "+what+" lost its writes from "+l.From.Format(slotLayout)+" until "+l.Until.Format(slotLayout)+
 			" at the latest: what ran then may have run again"))
 	}
 }

@@ -31,8 +31,9 @@ const least = (list, name) => list.reduce((min, r) => (r[name] < min ? r[name] :
 
 function lossOf(l) {
   const from = l.from && !l.from.startsWith('0001') ? l.from : '';
-  return el('p', { class: 'bad' }, from ? `Redis lost its writes from ${stamp(from, { full: true, ms: true })} until ${stamp(l.until, { full: true, ms: true })} at the latest: what ran then may have run again.`
-    : `Redis came back empty after ${stamp(l.known, { full: true, ms: true })}: ${l.archived
+  const redis = l.partition ? `Redis (partition ${l.partition})` : 'Redis';
+  return el('p', { class: 'bad' }, from ? `${redis} lost its writes from ${stamp(from, { full: true, ms: true })} until ${stamp(l.until, { full: true, ms: true })} at the latest: what ran then may have run again.`
+    : `${redis} came back empty after ${stamp(l.known, { full: true, ms: true })}: ${l.archived
       ? `the archive has what was noted until ${stamp(l.archived, { full: true, ms: true })}` : 'the audit knows nothing of the time before'}.`);
 }
 
