@@ -133,6 +133,9 @@ func gather[T any](ctx context.Context, p *parts, ask func(ctx context.Context, 
 			answers = append(answers, all[i])
 			continue
 		}
+		if errors.Is(e, task.ErrInvalid) { // the question is at fault, and not the partition
+			return nil, nil, e
+		}
 		missing = append(missing, unaskedPart(i+1, e))
 		err = cmp.Or(err, e)
 	}

@@ -39,7 +39,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	if t.cfg.Namespace != "" {
 		err := t.split(ctx, rdb)
 		switch {
-		case err == nil, errors.Is(err, task.ErrDenied):
+		case err == nil, errors.Is(err, task.ErrDenied), errors.Is(err, store.ErrWrongType): // the checks name what is lacking or damaged
 		case errors.Is(err, task.ErrUnreachable) && t.ping(ctx, rdb) == nil:
 			return err // the node that has the number of partitions is away, and others are not
 		case !store.Retryable(err): // else the checks say what is wrong with Redis

@@ -11,11 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/store"
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/wording"
 )
 
 // ErrNumberLost is an [ErrPartitions]: there are partitions, and Redis has lost their number.
 var ErrNumberLost = fmt.Errorf("%w: redis has lost their number", ErrPartitions)
+
+// MostPartitions is the largest number of partitions of a namespace.
+const MostPartitions = 256
+
+var errNumber = fmt.Errorf("not a number from 2 to %d: something else wrote it", MostPartitions)
 
 var splitScript = store.NewScript("split", source("split"))
 
@@ -59,7 +64,7 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 	pipe := rdb.Pipeline()
 	number, fields := pipe.HGet(ctx, meta, "partitions"), pipe.HLen(ctx, meta)
 	if err := exec(ctx, pipe); err != nil {
-		return 0, fmt.Errorf("count partitions: %w", err)
+		return 0, fmt.Errorf("count partitions in %s: %w", meta, err)
 	}
 	if errors.Is(number.Err(), redis.Nil) && fields.Val() > 0 {
 		return 1, nil
@@ -78,8 +83,8 @@ func Partitions(ctx context.Context, rdb redis.UniversalClient, namespace string
 		return 0, nil
 	}
 	n, err := strconv.Atoi(number.Val())
-	if err != nil || n < 2 {
-		return 0, fmt.Errorf("count partitions: %w", task.ErrDamaged)
+	if err != nil || n < 2 || n > MostPartitions {
+		return 0, fmt.Errorf("count partitions: field partitions of %s is %q: %w", meta, wording.Cut(number.Val(), 40), errNumber)
 	}
 	return n, nil
 }

@@ -159,3 +159,19 @@ func TestPartitions_ofALostNumber(t *testing.T) {
 		}
 	})
 }
+
+// A number of partitions that another program wrote is refused, with the key that has it.
+func TestPartitions_refusesANumberThatIsNone(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	for _, text := range []string{"x", "0", "1", "-3", "257", "1000000000", ""} {
+		ns := testredis.Namespace(t)
+		meta := queue.Partition{Namespace: ns}.Keys().Meta
+		if err := rdb.HSet(t.Context(), meta, "partitions", text).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := queue.Partitions(t.Context(), rdb, ns); err == nil || n != 0 || !strings.Contains(err.Error(), meta) {
+			t.Errorf("%q: %d %v", text, n, err)
+		}
+	}
+}

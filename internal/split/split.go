@@ -13,7 +13,7 @@ import (
 )
 
 // Most is the largest number of partitions of a namespace.
-const Most = 256
+const Most = queue.MostPartitions
 
 // Map is how a namespace is split. The zero value is one that is not.
 type Map struct {

@@ -2,15 +2,18 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/task"
 )
 
 // examineParts runs all checks of each partition, with the node that holds it, side by side.
@@ -18,6 +21,10 @@ func examineParts(ctx context.Context, cfg Config) (Report, error) {
 	reports, errs := make([]Report, cfg.Partitions), make([]error, cfg.Partitions)
 	soon, done := context.WithTimeout(ctx, nodeTime)
 	limited, unasked := queue.Limited(soon, cfg.Redis, cfg.Namespace)
+	n, denied := queue.Partitions(soon, cfg.Redis, cfg.Namespace)
+	if denied == nil && n == cfg.Partitions { // as an instance does when it starts: it changes nothing
+		_, denied = queue.Split(soon, cfg.Redis, cfg.Namespace, n)
+	}
 	done()
 	var all sync.WaitGroup
 	for i := range reports {
@@ -33,7 +40,14 @@ func examineParts(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	checks := joined(reports)
-	if unasked != nil {
+	switch {
+	case errors.Is(denied, task.ErrDenied):
+		checks = slices.DeleteFunc(checks, func(c Check) bool { return c.Name == "rights" && c.State == OK })
+		meta := "~" + queue.Partition{Namespace: cfg.Namespace}.Keys().Meta
+		checks = append(checks, Check{
+			Name: "rights", State: Fail, Detail: "this user lacks " + meta + ", which has the number of partitions", Hint: "ACL SETUSER … " + meta + " (" + admin.RightsPage + ")",
+		})
+	case unasked != nil:
 		checks = append(checks, Check{Name: "limits", State: Fail, Detail: secret.Text(unasked.Error()), Hint: "bring back the node that has the types with a limit"})
 	}
 	return Report{Redis: secret.URL(cfg.URL), Namespace: cfg.Namespace, Checks: checks}, ctx.Err()
