@@ -156,7 +156,7 @@ func TestDeclare_pushesWhileItDeclares(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		list := make([]Schedule, 3*declareChunk)
+		list := make([]Schedule, 8*declareChunk)
 		for i := range list {
 			list[i] = skipping(fmt.Sprintf("s%04d", i), time.Second)
 		}

@@ -119,7 +119,7 @@ func (w *World) Try(args ...string) (code int, stdout, stderr string) {
 // TryAs runs a command of another build of the program, with more environment.
 func (w *World) TryAs(path string, env []string, args ...string) (code int, stdout, stderr string) {
 	w.Helper()
-	ctx, done := context.WithTimeout(context.Background(), time.Minute)
+	ctx, done := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer done()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(append(os.Environ(), w.Env()...), env...)
