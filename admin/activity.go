@@ -3,14 +3,12 @@ package admin
 import (
 	"context"
 	"errors"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/internal/past"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
@@ -23,8 +21,9 @@ type Activity interface {
 	Counts(ctx context.Context) (Counts, error)
 	// Events returns a page of events; see [EventQuery].
 	Events(ctx context.Context, o EventQuery) (List[Event], error)
-	// Follow calls fn with each event after the one of that ID ("": from now on), until ctx ends or fn returns an error,
-	// which it returns.
+	// Follow calls fn with each event after the one of that ID or [Event.Cursor] ("": from now on), until ctx ends or fn returns an
+	// error, which it returns. Who goes on after another error passes the cursor of the last event: partitions do not share a clock, so
+	// in a namespace that is split an event may come later than one with a larger ID.
 	Follow(ctx context.Context, after string, fn func(Event) error) error
 	// Audit judges every slot of a time; see [audit.Run]. Besides the reports it returns a joined error for schedules that
 	// this release cannot read.
@@ -61,9 +60,14 @@ type Event struct {
 	At     time.Time         `json:"at"`
 	Event  string            `json:"event"` // its kind: "joined", "leader", "lost", ...
 	Fields map[string]string `json:"fields"`
+	// Cursor is what to pass as after to go on behind this event. Follow sets it, and a page for its last event. In a namespace that is
+	// not split it is the ID.
+	Cursor string `json:"-"`
 }
 
-func eventOf(e *queue.Event) Event { return Event{ID: e.ID, At: e.At, Event: e.Kind, Fields: e.Fields} }
+func eventOf(e *queue.Event) Event {
+	return Event{ID: e.ID, At: e.At, Event: e.Kind, Fields: e.Fields, Cursor: e.ID}
+}
 
 // Counts is the state of a namespace in numbers, as of about Now.
 type Counts struct {
@@ -194,19 +198,16 @@ func (a *activity) Follow(ctx context.Context, after string, fn func(Event) erro
 	return a.q.FollowEvents(ctx, after, func(e queue.Event) error { return fn(eventOf(&e)) })
 }
 
-// checkPlace refuses what is not the ID of an entry of a stream: <ms>-<n>, or only <ms>. "" is allowed. Nothing can come after
-// the largest ID, so Redis refuses to look there.
+// checkPlace refuses what is not the ID of an event of a namespace that is not split: <ms>-<n>, or only <ms>. "" is allowed. Nothing can
+// come after the largest ID, so Redis refuses to look there.
 func checkPlace(s string) error {
-	ms, n, ok := strings.Cut(s, "-")
-	last := true
-	digits := func(s string) bool {
-		v, err := strconv.ParseUint(s, 10, 64)
-		last = last && v == math.MaxUint64
-		return err == nil && s[0] != '+'
+	if p, err := split.ParsePlace(s); s != "" && (err != nil || p.Partition != 0) {
+		return badCursor(s)
 	}
-	if s == "" || digits(ms) && (!ok || digits(n) && !last) {
-		return nil
-	}
+	return nil
+}
+
+func badCursor(s string) error {
 	return &task.FieldError{Field: "after", Value: s, Reason: "not a cursor", Hint: "pass the next of the previous page, or the ID of an event"}
 }
 

@@ -15,15 +15,29 @@ import (
 type activityOfParts struct{ *parts }
 
 // Now is the time of the first partition that answers.
-func (a activityOfParts) Now(ctx context.Context) (now time.Time, err error) {
-	for i := range a.list {
-		var e error
-		if now, e = a.list[i].activity.Now(ctx); e == nil {
-			return now, nil
-		}
-		err = cmp.Or(err, e)
+func (a activityOfParts) Now(ctx context.Context) (time.Time, error) {
+	type answer struct {
+		now time.Time
+		err error
 	}
-	return now, err
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	answers := make(chan answer, len(a.list))
+	for i := range a.list {
+		go func() {
+			now, err := a.list[i].activity.Now(ctx)
+			answers <- answer{now, err}
+		}()
+	}
+	var err error
+	for range a.list {
+		x := <-answers
+		if x.err == nil {
+			return x.now, nil
+		}
+		err = cmp.Or(err, x.err)
+	}
+	return time.Time{}, err
 }
 
 func (a activityOfParts) Counts(ctx context.Context) (Counts, error) {

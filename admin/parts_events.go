@@ -3,137 +3,151 @@ package admin
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
-	"github.com/onbeat/onbeat/task"
+	"github.com/onbeat/onbeat/internal/split"
 )
 
-// place of an event of a namespace that is split: "<ms>-<n>@<partition>". In one order, partitions follow each other within an ID.
-type eventPlace struct {
-	ms, n uint64
-	part  int
-}
-
-func (p eventPlace) String() string { return fmt.Sprintf("%d-%d@%d", p.ms, p.n, p.part) }
-
-func (p eventPlace) compare(o eventPlace) int {
-	return cmp.Or(cmp.Compare(p.ms, o.ms), cmp.Compare(p.n, o.n), cmp.Compare(p.part, o.part))
-}
-
-// eventPlaceOf reads the ID of an event. Without a partition it lies behind all that have the ID.
-func eventPlaceOf(id string, partitions int) (eventPlace, error) {
-	id, number, ok := strings.Cut(id, "@")
-	p := eventPlace{part: partitions}
-	if ok {
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || n > partitions {
-			return p, &task.FieldError{Field: "after", Value: id + "@" + number, Reason: "not a cursor", Hint: "pass the next of the previous page, or the ID of an event"}
-		}
-		p.part = n
+// cursorOf reads where to go on.
+func (p *parts) cursorOf(after string) (split.Cursor, error) {
+	c, err := split.ParseCursor(after)
+	if err != nil || c.Most() > len(p.list) {
+		return c, badCursor(after)
 	}
-	if err := checkPlace(id); err != nil {
-		return p, err
-	}
-	ms, n, _ := strings.Cut(id, "-")
-	p.ms, _ = strconv.ParseUint(ms, 10, 64)
-	p.n, _ = strconv.ParseUint(n, 10, 64)
-	return p, nil
-}
-
-// after returns the ID behind which the events of a partition lie that come after the place.
-func (p eventPlace) after(part int) string {
-	switch {
-	case part <= p.part:
-		return fmt.Sprintf("%d-%d", p.ms, p.n)
-	case p.n > 0:
-		return fmt.Sprintf("%d-%d", p.ms, p.n-1)
-	case p.ms > 0:
-		return fmt.Sprintf("%d-%d", p.ms-1, uint64(math.MaxUint64))
-	}
-	return "0"
+	return c, nil
 }
 
 // Events are in the order of their IDs, so of the clocks of the nodes.
 func (a activityOfParts) Events(ctx context.Context, o EventQuery) (List[Event], error) {
 	o.Limit = min(cmp.Or(max(o.Limit, 0), 100), maxEvents)
-	var from eventPlace
-	if o.After != "" {
-		var err error
-		if from, err = eventPlaceOf(o.After, len(a.list)); err != nil {
-			return ListOf[Event](nil, ""), err
-		}
-	}
-	lists, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) ([]Event, error) {
-		q := o
-		if o.After != "" {
-			q.After = from.after(x.number)
-		}
-		page, err := x.activity.Events(ctx, q)
-		for i := range page.Items {
-			page.Items[i].ID += "@" + strconv.Itoa(x.number)
-		}
-		return page.Items, err
-	})
+	from, err := a.cursorOf(o.After)
 	if err != nil {
 		return ListOf[Event](nil, ""), err
 	}
-	all := slices.Concat(lists...)
-	slices.SortFunc(all, func(x, y Event) int {
-		p, _ := eventPlaceOf(x.ID, len(a.list))
-		q, _ := eventPlaceOf(y.ID, len(a.list))
-		return p.compare(q)
+	type answer struct {
+		partition int
+		events    []Event
+	}
+	lists, missing, err := gatherSoon(ctx, a.parts, func(ctx context.Context, x *part) (answer, error) {
+		q := o
+		if o.After != "" {
+			q.After = from.In(x.number).ID()
+		}
+		page, err := x.activity.Events(ctx, q)
+		for i := range page.Items {
+			x.mark(&page.Items[i])
+		}
+		return answer{x.number, page.Items}, err
 	})
 	page := ListOf[Event](nil, "")
-	page.CouldNotAsk = missing
-	switch {
-	case len(all) <= o.Limit:
-		page.Items = append(page.Items, all...)
-	case o.After == "":
-		page.Items = append(page.Items, all[len(all)-o.Limit:]...)
-	default:
-		page.Items = append(page.Items, all[:o.Limit]...)
+	if err != nil {
+		return page, err
 	}
+	page.CouldNotAsk = missing
+	var all []Event
+	for _, x := range lists {
+		all = append(all, x.events...)
+	}
+	slices.SortFunc(all, func(x, y Event) int { return split.PlaceOf(x.ID).Compare(split.PlaceOf(y.ID)) })
+	if o.After == "" {
+		page.Items = append(page.Items, all[max(len(all)-o.Limit, 0):]...)
+	} else {
+		page.Items = append(page.Items, all[:min(len(all), o.Limit)]...)
+	}
+	if len(page.Items) == 0 {
+		return page, nil
+	}
+	last := &page.Items[len(page.Items)-1]
+	if o.After == "" { // a partition that did not answer goes on at the last event of the others
+		from, _ = split.ParseCursor(last.ID)
+		for _, x := range lists {
+			from = from.Past(split.Place{Partition: x.partition}) // it may have none so far, and a clock that is behind
+		}
+		for i := range all {
+			from = from.Past(split.PlaceOf(all[i].ID))
+		}
+	} else {
+		for i := range page.Items {
+			from = from.Past(split.PlaceOf(page.Items[i].ID))
+		}
+	}
+	last.Cursor = from.String()
 	if o.After != "" && len(page.Items) == o.Limit {
-		page.Next = page.Items[len(page.Items)-1].ID
+		page.Next = last.Cursor
 	}
 	return page, nil
 }
 
-// Follow follows all partitions at once. It ends with the first that cannot be followed.
+// mark makes an event of a partition one of the namespace.
+func (x *part) mark(e *Event) { e.ID, e.Cursor = e.ID+"@"+strconv.Itoa(x.number), "" }
+
+// Follow reads first what was missed, in order, and then follows all partitions at once. It ends with the first that cannot be followed.
 func (a activityOfParts) Follow(ctx context.Context, after string, fn func(Event) error) error {
-	var from eventPlace
-	if after != "" {
-		var err error
-		if from, err = eventPlaceOf(after, len(a.list)); err != nil {
+	from, err := a.cursorOf(after)
+	if err != nil {
+		return err
+	}
+	if after == "" {
+		newest, err := a.Events(ctx, EventQuery{Limit: 1})
+		if err != nil {
 			return err
 		}
+		if len(newest.Items) > 0 {
+			from, _ = split.ParseCursor(newest.Items[0].Cursor)
+		}
+	} else if from, err = a.catchUp(ctx, from, fn); err != nil {
+		return err
 	}
+	return a.followAll(ctx, from, fn)
+}
+
+// catchUp reads what was missed. It waits a moment only for a partition that hangs: what is missing then, followAll reads.
+func (a activityOfParts) catchUp(ctx context.Context, from split.Cursor, fn func(Event) error) (split.Cursor, error) {
+	for {
+		soon, done := context.WithTimeout(ctx, slow)
+		page, err := a.Events(soon, EventQuery{After: from.String(), Limit: 1000})
+		done()
+		if err != nil {
+			if soon.Err() != nil { // so slow are all
+				err = nil
+			}
+			return from, cmp.Or(context.Cause(ctx), err)
+		}
+		for i := range page.Items {
+			e := &page.Items[i]
+			from = from.Past(split.PlaceOf(e.ID))
+			e.Cursor = from.String()
+			if err := fn(*e); err != nil {
+				return from, err
+			}
+		}
+		if page.Next == "" {
+			return from, nil
+		}
+	}
+}
+
+func (a activityOfParts) followAll(ctx context.Context, from split.Cursor, fn func(Event) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var turn sync.Mutex
+	var turn sync.Mutex // for from and fn
 	var all sync.WaitGroup
 	for i := range a.list {
-		x := &a.list[i]
+		x, begin := &a.list[i], from.In(i+1).ID()
 		all.Go(func() {
-			begin := ""
-			if after != "" {
-				begin = from.after(x.number)
-			}
-			err := x.activity.Follow(ctx, begin, func(e Event) error {
-				e.ID += "@" + strconv.Itoa(x.number)
+			stop(x.activity.Follow(ctx, begin, func(e Event) error {
+				x.mark(&e)
 				turn.Lock()
 				defer turn.Unlock()
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
+				from = from.Past(split.PlaceOf(e.ID))
+				e.Cursor = from.String()
 				return fn(e)
-			})
-			stop(err)
+			}))
 		})
 	}
 	all.Wait()

@@ -2,11 +2,11 @@ package api
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/split"
 )
 
 // How long the hub waits before it asks Redis again.
@@ -14,9 +14,6 @@ const (
 	leastPause   = 200 * time.Millisecond
 	longestPause = 2 * time.Second
 )
-
-// errDone ends a reading that has all it wanted.
-var errDone = errors.New("done")
 
 // hub reads the events of Redis, once for all listeners, while there are any.
 type hub struct {
@@ -26,7 +23,7 @@ type hub struct {
 	listeners map[*listener]bool
 	stop      context.CancelFunc // of the reader; nil: there is none
 	ended     chan struct{}      // closed when the last reader has ended
-	last      place              // of the event that was sent last, or the newest before the reader began
+	last      split.Cursor       // of the event that was sent last, or the newest before the reader began
 	known     bool               // last is
 	pulse     pulse              // the newest
 	closed    bool
@@ -39,8 +36,21 @@ type listener struct {
 	status bool          // it wants the status too
 	pulses chan pulse    // the newest counts
 	known  chan struct{} // closed when at is set
-	at     place         // it gets the events after this one
+	at     split.Cursor  // it gets the events after this one
 	gone   chan struct{} // closed when it was dropped: it is too slow, or the hub is closed
+}
+
+// while is ctx while the listener is not dropped.
+func (l *listener) while(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, done := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-l.gone:
+			done()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, done
 }
 
 func newHub(a admin.Activity) *hub { return &hub{activity: a, listeners: map[*listener]bool{}} }
@@ -135,17 +145,18 @@ func (h *hub) start() {
 func (h *hub) read(ctx context.Context) {
 	for wait := leastPause; ctx.Err() == nil; wait = min(2*wait, longestPause) {
 		if err := h.begin(ctx); err == nil {
-			wait = leastPause
 			h.tell(ctx, false)
+			began := time.Now()
 			_ = h.activity.Follow(ctx, h.place().String(), func(e admin.Event) error {
 				h.send(ctx, e)
 				return ctx.Err()
 			})
+			if time.Since(began) > longestPause {
+				wait = leastPause
+			}
+		} else if ctx.Err() == nil {
+			h.tell(ctx, true)
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		h.tell(ctx, true)
 		_ = pause(ctx, wait)
 	}
 }
@@ -176,16 +187,15 @@ func (h *hub) begin(ctx context.Context) error {
 	return nil
 }
 
-func (h *hub) newest(ctx context.Context) (place, error) {
+func (h *hub) newest(ctx context.Context) (split.Cursor, error) {
 	list, err := h.activity.Events(ctx, admin.EventQuery{Limit: 1})
 	if err != nil || len(list.Items) == 0 {
-		return place{}, err
+		return split.Cursor{}, err
 	}
-	p, _ := parsePlace(list.Items[len(list.Items)-1].ID)
-	return p, nil
+	return split.ParseCursor(list.Items[len(list.Items)-1].Cursor)
 }
 
-func (h *hub) place() place {
+func (h *hub) place() split.Cursor {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
@@ -198,7 +208,7 @@ func (h *hub) send(ctx context.Context, e admin.Event) {
 	if ctx.Err() != nil {
 		return
 	}
-	h.last, _ = parsePlace(e.ID)
+	h.last = h.last.Past(split.PlaceOf(e.ID))
 	for l := range h.listeners {
 		select {
 		case l.events <- e:

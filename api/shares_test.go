@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -16,10 +17,10 @@ type reads struct {
 	begun chan string
 }
 
-func (r *reads) Follow(ctx context.Context, after string, _ func(admin.Event) error) error {
-	r.begun <- after
+func (r *reads) Events(ctx context.Context, q admin.EventQuery) (admin.List[admin.Event], error) {
+	r.begun <- q.After
 	<-ctx.Done()
-	return ctx.Err()
+	return admin.List[admin.Event]{}, ctx.Err()
 }
 
 // However many streams of one sender read what they missed, there is a turn for the next sender.
@@ -29,8 +30,8 @@ func TestStream_aSenderLeavesTurnsToOthers(t *testing.T) {
 	s := newStream(r)
 	ended := make(chan error, 2*mostCatchingUp)
 	catchUp := func(ctx context.Context, who string, at uint64) {
-		l := &listener{who: who, at: place{ms: 1 << 40}, gone: make(chan struct{})}
-		go func() { ended <- s.catchUp(ctx, l, &tap{sent: place{ms: at}}) }()
+		l := &listener{who: who, gone: make(chan struct{})}
+		go func() { ended <- s.catchUp(ctx, l, &tap{sent: split.Cursor{}.Past(split.Place{MS: at})}) }()
 	}
 	greedy, leave := context.WithCancel(t.Context())
 	for range mostCatchingUp {

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -20,6 +20,7 @@ const (
 	mostListeners  = 256              // streams at once
 	mostCatchingUp = 16               // of them, those that read what they missed
 	behindAtMost   = 256              // events that a listener may be behind before it is dropped
+	catchUpPage    = 500              // events that are read at once
 	catchUpTime    = 30 * time.Second // until a client has to come back for the rest of what it missed
 	heartbeatTime  = 15 * time.Second // between two signs of life
 	streamWrite    = 10 * time.Second // until an event is taken
@@ -70,9 +71,9 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if after == "" {
 		after = r.URL.Query().Get("after")
 	}
-	from, ok := parsePlace(after)
-	if !ok {
-		problem(w, http.StatusBadRequest, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"})
+	from, err := s.begins(r.Context(), after)
+	if err != nil {
+		problem(w, http.StatusBadRequest, err)
 		return
 	}
 	status, _ := strconv.ParseBool(r.URL.Query().Get("status"))
@@ -94,6 +95,22 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.write(fmt.Sprintf("retry: %d\n: following\n\n", streamRetry.Milliseconds())) == nil {
 		s.follow(r.Context(), l, t, after != "")
 	}
+}
+
+// begins reads after which event a stream begins. Only the namespace knows whether it has a partition.
+func (s *stream) begins(ctx context.Context, after string) (split.Cursor, error) {
+	from, err := split.ParseCursor(after)
+	if err == nil && from.Most() > 0 {
+		ctx, done := context.WithTimeout(ctx, placeTime)
+		defer done()
+		if _, err = s.hub.activity.Events(ctx, admin.EventQuery{After: after, Limit: 1}); !errors.Is(err, task.ErrInvalid) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return from, &task.FieldError{Field: "after", Value: after, Reason: "not the ID of an event", Hint: "leave it out to begin with the next event"}
+	}
+	return from, nil
 }
 
 // placed waits until it is known after which event a stream begins: the client may take its first line to mean that it hears of all that
@@ -125,12 +142,19 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 			known, events = nil, l.events
 			if !resumes {
 				t.sent = l.at
+				if t.write("id: "+t.sent.String()+"\n\n") != nil { // a client that comes back before the first event loses none
+					return
+				}
 			} else if s.catchUp(ctx, l, t) != nil {
 				return
 			}
 			continue
 		case e := <-events:
-			if t.event(e) != nil {
+			p := split.PlaceOf(e.ID).Partition
+			if t.lacks && l.at.In(p).Compare(t.sent.In(p)) > 0 {
+				return // its partition was away when the client caught up: it comes back for what it missed there
+			}
+			if t.event(&e) != nil {
 				return
 			}
 		case p := <-l.pulses:
@@ -149,78 +173,61 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 // stream ends, for others wait for the turn; the client goes on from the last event that it took. A sender has as many turns at once as it
 // leaves to others.
 func (s *stream) catchUp(ctx context.Context, l *listener, t *tap) error {
-	if err := s.turn(ctx, l); err != nil {
+	ctx, done := l.while(ctx)
+	defer done()
+	if err := s.catch.enter(ctx, l.who); err != nil {
 		return err
 	}
 	defer s.catch.leave(l.who)
-	began := time.Now()
-	for wait := leastPause; t.sent.less(l.at); wait = min(2*wait, longestPause) {
-		err := s.hub.activity.Follow(ctx, t.sent.String(), func(e admin.Event) error {
-			select {
-			case <-l.gone:
-				return errDone
-			default:
-			}
-			if at, _ := parsePlace(e.ID); l.at.less(at) {
-				return errDone
-			}
-			err := t.event(e)
-			if err == nil && time.Since(began) > s.catchTime {
-				err = errTooSlow
-			}
-			if err != nil {
-				t.broken = true
+	began, read := time.Now(), t.sent
+	for wait := leastPause; ; {
+		page, err := s.hub.activity.Events(ctx, admin.EventQuery{After: read.String(), Limit: catchUpPage})
+		if err != nil {
+			if err := pause(ctx, wait); err != nil {
 				return err
 			}
-			if !t.sent.less(l.at) {
-				return errDone
+			wait = min(2*wait, longestPause)
+			continue
+		}
+		t.lacks = t.lacks || len(page.CouldNotAsk) > 0
+		for i := range page.Items {
+			e := &page.Items[i]
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
-			return nil
-		})
-		if t.broken || ctx.Err() != nil {
-			return err
+			read = read.Past(split.PlaceOf(e.ID))
+			if !l.at.Has(split.PlaceOf(e.ID)) {
+				continue // the hub sends it
+			}
+			if err := t.event(e); err != nil {
+				return err
+			}
+			if time.Since(began) > s.catchTime {
+				return errTooSlow
+			}
 		}
-		if err == errDone { //nolint:errorlint // our own, as it was returned above
+		if page.Next == "" {
 			return nil
-		}
-		if pause(ctx, wait) != nil {
-			return ctx.Err()
 		}
 	}
-	return nil
-}
-
-// turn waits for a turn to catch up.
-func (s *stream) turn(ctx context.Context, l *listener) error {
-	wait, done := context.WithCancel(ctx)
-	defer done()
-	go func() {
-		select {
-		case <-l.gone:
-			done()
-		case <-wait.Done():
-		}
-	}()
-	return s.catch.enter(wait, l.who)
 }
 
 // tap is where a stream goes.
 type tap struct {
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	kinds  []string
-	sent   place // of the last event
-	away   bool  // it was told that Redis is
-	broken bool
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	kinds []string
+	sent  split.Cursor
+	lacks bool // a partition was away when it caught up
+	away  bool // it was told that Redis is
 }
 
-// event sends an event, unless it was sent before.
-func (t *tap) event(e admin.Event) error {
-	at, _ := parsePlace(e.ID)
-	if !t.sent.less(at) {
+// event sends an event, unless it was sent before. Its ID on the line is the cursor: with it a client that comes back loses none.
+func (t *tap) event(e *admin.Event) error {
+	if t.sent.Has(split.PlaceOf(e.ID)) {
 		return nil
 	}
-	t.sent = at
+	t.sent = t.sent.Past(split.PlaceOf(e.ID))
 	if len(t.kinds) > 0 && !slices.Contains(t.kinds, e.Event) {
 		return nil
 	}
@@ -228,7 +235,7 @@ func (t *tap) event(e admin.Event) error {
 	if err != nil {
 		return err
 	}
-	return t.write("id: " + e.ID + "\ndata: " + string(data) + "\n\n")
+	return t.write("id: " + t.sent.String() + "\ndata: " + string(data) + "\n\n")
 }
 
 func (t *tap) write(text string) error {
@@ -238,24 +245,3 @@ func (t *tap) write(text string) error {
 	}
 	return t.rc.Flush()
 }
-
-// place is the ID of an event: its milliseconds, and its number among those of the same.
-type place struct{ ms, n uint64 }
-
-// parsePlace reads an ID. "" is before all.
-func parsePlace(id string) (p place, ok bool) {
-	if id == "" {
-		return p, true
-	}
-	ms, n, both := strings.Cut(id, "-")
-	var err, errN error
-	p.ms, err = strconv.ParseUint(ms, 10, 64)
-	if both {
-		p.n, errN = strconv.ParseUint(n, 10, 64)
-	}
-	return p, err == nil && errN == nil
-}
-
-func (p place) less(q place) bool { return p.ms < q.ms || p.ms == q.ms && p.n < q.n }
-
-func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/split"
 )
 
 // serving serves until stop, on a port of its own.
@@ -56,6 +57,7 @@ func (l *journal) add(n int) {
 	defer l.mu.Unlock()
 	for range n {
 		l.list = append(l.list, admin.Event{ID: strconv.Itoa(1000+len(l.list)/2) + "-" + strconv.Itoa(len(l.list)%2), Event: "e" + strconv.Itoa(len(l.list)%3)})
+		l.list[len(l.list)-1].Cursor = l.list[len(l.list)-1].ID
 	}
 	close(l.more)
 	l.more = make(chan struct{})
@@ -78,17 +80,30 @@ func (l *journal) Now(context.Context) (time.Time, error) {
 	return time.Now(), nil
 }
 
-func (l *journal) Events(context.Context, admin.EventQuery) (admin.List[admin.Event], error) {
+func (l *journal) Events(_ context.Context, q admin.EventQuery) (page admin.List[admin.Event], err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.away {
-		return admin.List[admin.Event]{}, errAway
+		return page, errAway
 	}
-	return admin.List[admin.Event]{Items: l.list[max(len(l.list)-1, 0):]}, nil
+	if q.After == "" {
+		page.Items = l.list[max(len(l.list)-q.Limit, 0):]
+		return page, nil
+	}
+	from, err := split.ParseCursor(q.After)
+	for _, e := range l.list {
+		if !from.Has(split.PlaceOf(e.ID)) && len(page.Items) < q.Limit {
+			page.Items = append(page.Items, e)
+		}
+	}
+	if len(page.Items) == q.Limit {
+		page.Next = page.Items[q.Limit-1].ID
+	}
+	return page, err
 }
 
 func (l *journal) Follow(ctx context.Context, after string, fn func(admin.Event) error) error {
-	from, _ := parsePlace(after)
+	from, _ := split.ParseCursor(after)
 	l.mu.Lock()
 	l.reads++
 	l.common = max(l.common, l.reads)
@@ -102,8 +117,8 @@ func (l *journal) Follow(ctx context.Context, after string, fn func(admin.Event)
 			return errAway
 		}
 		for _, e := range list {
-			if at, _ := parsePlace(e.ID); from.less(at) {
-				from = at
+			if at := split.PlaceOf(e.ID); !from.Has(at) {
+				from = from.Past(at)
 				if err := fn(e); err != nil {
 					return err
 				}
@@ -173,10 +188,19 @@ func (c *client) until(t *testing.T, begin string) string {
 
 func (c *client) ids(t *testing.T, n int) (list []string) {
 	t.Helper()
-	for range n {
-		id := c.until(t, "id: ")
+	id := ""
+	for len(list) < n {
+		line := c.until(t, "")
+		if at, ok := strings.CutPrefix(line, "id: "); ok {
+			id = at
+			continue
+		}
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
 		var e admin.Event
-		if err := json.Unmarshal([]byte(c.until(t, "data: ")), &e); err != nil || e.ID != id {
+		if err := json.Unmarshal([]byte(data), &e); err != nil || e.ID != id {
 			t.Fatalf("%s: %+v, %v", id, e, err)
 		}
 		list = append(list, id)

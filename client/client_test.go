@@ -1,9 +1,7 @@
 package client_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -41,9 +39,12 @@ type house struct {
 	before atomic.Pointer[func(w http.ResponseWriter, r *http.Request, next http.Handler)] // stands before the API
 }
 
-func newHouse(t *testing.T, cfg api.Config) *house {
+func newHouse(t *testing.T, cfg api.Config) *house { return newHouseOf(t, 1, cfg) }
+
+// newHouseOf is newHouse with so many partitions.
+func newHouseOf(t *testing.T, partitions int, cfg api.Config) *house {
 	t.Helper()
-	d, err := onbeat.New(testredis.Real(t), onbeat.Config{Namespace: testredis.Namespace(t)})
+	d, err := onbeat.New(testredis.Real(t), onbeat.Config{Namespace: testredis.Namespace(t), Partitions: partitions})
 	must(t, err)
 	h := &house{direct: d.Admin()}
 	h.api, err = api.New(h.direct, cfg)
@@ -257,51 +258,6 @@ func TestToken_decidesAndIsInNoError(t *testing.T) {
 		if !errors.Is(err, client.ErrToken) || token != "" && strings.Contains(err.Error(), token) {
 			t.Errorf("%q: %v", token, err)
 		}
-	}
-}
-
-// A stream that ends is taken up again behind the last event.
-func TestFollow_losesNoEventBetweenStreams(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, api.Config{})
-	c, ctx := h.client(t, ""), t.Context()
-	apply := func(name string) {
-		_, err := h.direct.Schedules.Apply(ctx, producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "t"})
-		must(t, err)
-	}
-	apply("0")
-	var streams atomic.Int32
-	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if r.Header.Get("Accept") == "text/event-stream" {
-			streams.Add(1)
-			ended, end := context.WithTimeout(r.Context(), 300*time.Millisecond) // a proxy that cuts long replies off
-			defer end()
-			r = r.WithContext(ended)
-		}
-		next.ServeHTTP(w, r)
-	})
-	go func() {
-		for i := 1; i <= 20; i++ {
-			time.Sleep(100 * time.Millisecond)
-			_, _ = h.direct.Schedules.Apply(ctx, producer.Schedule{Name: fmt.Sprint(i), Rule: schedule.Every(time.Hour), Task: "t"})
-		}
-	}()
-	seen, stop := 0, errors.New("stop")
-	err := c.Activity.Follow(ctx, "", func(e admin.Event) error {
-		if seen++; e.Fields["schedule"] != fmt.Sprint(seen) {
-			t.Errorf("event %d is of %s", seen, e.Fields["schedule"])
-		}
-		if seen == 20 {
-			return stop
-		}
-		return nil
-	})
-	if !errors.Is(err, stop) || streams.Load() < 2 {
-		t.Errorf("%v after %d events in %d streams", err, seen, streams.Load())
-	}
-	h.put(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusBadGateway) })
-	if err := c.Activity.Follow(ctx, "0", func(admin.Event) error { return nil }); !errors.Is(err, task.ErrUnreachable) {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -23,22 +23,8 @@ const (
 
 // Follow goes on behind the last event when a stream ends. It returns an error if the API does not take it up again.
 func (a *activity) Follow(ctx context.Context, after string, fn func(admin.Event) error) error {
-	if after == "" { // so that no event is lost between two streams
-		last, err := a.Events(ctx, admin.EventQuery{Limit: 1})
-		if err != nil {
-			return err
-		}
-		after = "0"
-		if len(last.Items) > 0 {
-			after = last.Items[0].ID
-		}
-	}
 	for {
-		err := a.stream(ctx, after, func(e admin.Event) error {
-			after = e.ID
-			return fn(e)
-		})
-		if err != nil {
+		if err := a.stream(ctx, &after, fn); err != nil {
 			return err
 		}
 		select {
@@ -49,13 +35,16 @@ func (a *activity) Follow(ctx context.Context, after string, fn func(admin.Event
 	}
 }
 
-// stream calls fn with the events of one stream. It returns nil when the stream has begun and ended.
-func (a *activity) stream(ctx context.Context, after string, fn func(admin.Event) error) error {
+// stream calls fn with the events of one stream behind a cursor, which it moves. It returns nil when the stream has begun and ended.
+func (a *activity) stream(ctx context.Context, after *string, fn func(admin.Event) error) error {
 	living, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(silence, func() { stop(errSilent) })
 	defer watch.Stop()
-	header := http.Header{"Accept": {"text/event-stream"}, "Last-Event-ID": {after}, "Cache-Control": {"no-cache"}}
+	header := http.Header{"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}}
+	if *after != "" {
+		header.Set("Last-Event-ID", *after)
+	}
 	resp, err := a.c.send(living, &call{method: http.MethodGet, path: "/events"}, header, nil)
 	if err != nil {
 		return a.c.broken(ctx, err)
@@ -74,6 +63,7 @@ func (a *activity) stream(ctx context.Context, after string, fn func(admin.Event
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 0, 4096), maxLine)
 	var data strings.Builder
+	cursor := *after
 	for lines.Scan() {
 		watch.Reset(silence)
 		line := lines.Text()
@@ -81,14 +71,22 @@ func (a *activity) stream(ctx context.Context, after string, fn func(admin.Event
 			data.WriteString(strings.TrimPrefix(text, " ") + "\n")
 			continue
 		}
-		if line != "" || data.Len() == 0 {
-			continue // an ID is in the data too; what begins with a colon is a sign of life
+		if text, ok := strings.CutPrefix(line, "id:"); ok {
+			cursor = strings.TrimPrefix(text, " ")
+			continue
+		}
+		if line != "" {
+			continue // what begins with a colon is a sign of life
+		}
+		if *after = cursor; data.Len() == 0 {
+			continue
 		}
 		var e admin.Event
 		if err := json.Unmarshal([]byte(data.String()), &e); err != nil || e.ID == "" {
 			return a.c.strange("sends what is no event")
 		}
 		data.Reset()
+		e.Cursor = cursor
 		if err := fn(e); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	}
 	last := fmt.Sprint(now.UnixMilli() - 1) // without any event so far, follow must not miss those that came since the read
 	for i := range list.Items {
-		last = list.Items[i].ID
+		last = cmp.Or(list.Items[i].Cursor, list.Items[i].ID)
 		if err := a.printEvent(&list.Items[i]); err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ func (a *app) follow(ctx context.Context, cl *client, last string) error {
 	away := false
 	for {
 		err := cl.Activity.Follow(ctx, last, func(e admin.Event) error {
-			last, away = e.ID, false
+			last, away = e.Cursor, false
 			return a.printEvent(&e)
 		})
 		switch {

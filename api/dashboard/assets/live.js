@@ -11,7 +11,7 @@ let holds = false; // this tab has the stream
 let leave; // gives up the lock, or the wait for it
 let source;
 let silence;
-let last = ''; // the ID of the last event
+let last = ''; // behind which event to go on: its ID, in a namespace that is split a place in each partition
 let since = 0; // when the connection was lost
 let newest; // the status in short
 
@@ -53,7 +53,7 @@ export function start() {
   started = true;
   if (!tabs) return void open();
   tabs.onmessage = ({ data }) => {
-    if (data.event) hear(data.event);
+    if (data.event) hear(data.event, data.at);
     else if (data.pulse) feel(data.pulse);
     else if (data.state) show(data.state);
     else if (holds) {
@@ -72,8 +72,8 @@ function take() {
   navigator.locks.request(name, { signal: left.signal }, () => (open(), until)).catch(() => {});
 }
 
-function hear(event) {
-  last = event.id;
+function hear(event, at) {
+  last = at;
   for (const x of listeners) if (!x.kinds.size || x.kinds.has(event.event)) x.fn(event);
 }
 
@@ -85,7 +85,7 @@ function tell(now) {
 
 function open() {
   holds = true;
-  source = new EventSource('/v1/events?status=true' + (last && '&after=' + last));
+  source = new EventSource('/v1/events?status=true' + (last && '&after=' + encodeURIComponent(last)));
   source.onopen = () => {
     clearTimeout(silence);
     if (state === 'live' && !last) tell('lost'); // nobody knows what has happened since another tab had it
@@ -98,8 +98,8 @@ function open() {
   });
   source.onmessage = (m) => {
     const event = JSON.parse(m.data);
-    tabs?.postMessage({ event });
-    hear(event);
+    tabs?.postMessage({ event, at: m.lastEventId });
+    hear(event, m.lastEventId);
   };
   source.onerror = () => {
     clearTimeout(silence);
