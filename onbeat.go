@@ -95,6 +95,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Dispatcher, error) {
 		d.parts, producers, admins = append(d.parts, p), append(producers, p.producer), append(admins, p.admin)
 	}
 	d.producers = split.NewProducers(func(ctx context.Context) ([]string, error) {
+		if len(producers) == 1 {
+			return nil, queue.Unsplit(ctx, durable, cfg.Namespace)
+		}
 		return queue.Split(ctx, durable, cfg.Namespace, len(producers), slices.Sorted(maps.Keys(cfg.Limits))...)
 	}, producers)
 	d.admin = admin.Join(d.producers, admins)

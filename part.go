@@ -46,10 +46,10 @@ func (d *Dispatcher) newPart(rdb redis.UniversalClient, number int) (p *part, er
 	place := queue.Partition{Namespace: cfg.Namespace}
 	ids := producer.Config{
 		Limits: task.Limits{Payload: cfg.PayloadLimit}, Check: d.checkPayload, Secret: cfg.Secret, TracerProvider: cfg.TracerProvider,
+		CheckPlace: func(ctx context.Context, s *producer.Schedule) error { return d.producers.CheckSchedule(ctx, s) },
 	}
 	archived := cfg.Namespace
 	if cfg.Partitions > 1 {
-		ids.CheckPlace = func(ctx context.Context, s *producer.Schedule) error { return d.producers.CheckSchedule(ctx, s) }
 		place.Number, ids.NewID = number, split.Map{Partitions: cfg.Partitions}.IDs(number)
 		archived = place.String()
 	}

@@ -175,15 +175,34 @@ func TestPartitions_refuseAnotherNumber(t *testing.T) {
 	if _, err := open(3).Enqueue(t.Context(), task.New("job", nil)); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{1, 2, 4} {
+	refused := func(n int) {
+		t.Helper()
 		d := open(n)
 		_, one := d.Enqueue(t.Context(), task.New("job", nil))
 		_, all := d.EnqueueAll(t.Context(), []*task.Task{task.New("job", nil), task.New("job", nil)})
-		for what, err := range map[string]error{"enqueue": one, "a batch": all, "run": d.Run(t.Context())} {
+		_, apply := d.Admin().Schedules.Apply(t.Context(), producer.Schedule{Name: "s", Rule: schedule.Every(time.Hour), Task: "job"})
+		for what, err := range map[string]error{"enqueue": one, "a batch": all, "apply": apply, "run": d.Run(t.Context())} {
 			if !errors.Is(err, queue.ErrPartitions) {
 				t.Errorf("%d partitions, %s: %v", n, what, err)
 			}
 		}
+	}
+	for _, n := range []int{1, 2, 4} {
+		refused(n)
+	}
+	// The node that had the number came back empty: who knows no partitions must not make the namespace one without.
+	if err := rdb.Del(t.Context(), queue.Partition{Namespace: ns}.Keys().Meta).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rdb.HSet(t.Context(), queue.Partition{Namespace: ns, Number: 1}.Keys().Meta, "done", 1).Result(); err != nil {
+		t.Fatal(err)
+	}
+	refused(1)
+	if _, err := open(3).Enqueue(t.Context(), task.New("job", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := queue.Partitions(t.Context(), rdb, ns); n != 3 || err != nil {
+		t.Error(n, err)
 	}
 }
 

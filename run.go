@@ -19,7 +19,6 @@ import (
 	"github.com/onbeat/onbeat/consumer"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
-	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/store"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -99,9 +98,6 @@ var errDrained = errors.New("the instance has left")
 
 // open waits until Redis says that the namespace has as many partitions as this config, however long that takes.
 func (d *Dispatcher) open(ctx context.Context) error {
-	if len(d.parts) == 1 {
-		return d.unsplit(ctx)
-	}
 	for waits := false; ; waits = true {
 		err := d.producers.Open(ctx)
 		if err == nil {
@@ -121,17 +117,6 @@ func (d *Dispatcher) open(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// unsplit refuses a namespace that is split though Redis has lost the number: its instances write it again. The registration refuses one
-// whose number is there.
-func (d *Dispatcher) unsplit(ctx context.Context) error {
-	ctx, done := context.WithTimeout(ctx, time.Second)
-	defer done()
-	if _, err := queue.Partitions(ctx, d.parts[0].rdb, d.cfg.Namespace); errors.Is(err, queue.ErrPartitions) {
-		return err
-	}
-	return nil // if Redis is away, it will be waited for
 }
 
 // checkPlaces refuses schedules whose tasks would lie apart from the others of their type, if that has a limit.

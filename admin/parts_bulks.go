@@ -58,8 +58,8 @@ func (b bulksOfParts) List(ctx context.Context) (List[BulkTask], error) {
 	return all, err
 }
 
-// bulkStates are those of a bulk action of which parts have several, the first that one of them has.
-var bulkStates = []BulkState{BulkFailed, BulkRunning, BulkWaiting, BulkStopped, BulkDone}
+// bulkStates are those of a bulk action of which parts have several, the first that one of them has: it ends when all have.
+var bulkStates = []BulkState{BulkRunning, BulkWaiting, BulkFailed, BulkStopped, BulkDone}
 
 // joinBulk adds how far a bulk action is in another partition.
 func joinBulk(a *BulkTask, b BulkTask) {

@@ -149,6 +149,12 @@ func (s schedulesOfParts) runs(ctx context.Context, limit int, after string) (pa
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b producer.Run) int { return cmp.Compare(msOfPlace(b.Entry), msOfPlace(a.Entry)) })
+	if len(runs) > limit { // no more than that, and the rest of the last millisecond
+		last := msOfPlace(runs[limit-1].Entry)
+		if n := slices.IndexFunc(runs, func(r producer.Run) bool { return msOfPlace(r.Entry) < last }); n >= 0 {
+			runs, end = runs[:n], last-1
+		}
+	}
 	page = ListOf(shownRuns(runs), "")
 	page.CouldNotAsk = missing
 	if end >= 0 {

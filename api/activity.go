@@ -37,7 +37,7 @@ func (s *Server) counts(ctx context.Context, in *Aged) (*reply[admin.Counts], er
 type listEventsIn struct {
 	Since moment `query:"since" doc:"Only events since this time: RFC 3339, a date, or how long ago."`
 	Limit number `query:"limit" doc:"The most events on the page. Default 100."`
-	After string `query:"after" doc:"Only events after the one of this ID, the oldest of them; 0 is before all. Without it, the newest events."`
+	After string `query:"after" doc:"Only events after the one of this ID, or after a cursor (next), the oldest of them; 0 is before all. Without it, the newest events."`
 }
 
 func (s *Server) listEvents(ctx context.Context, in *listEventsIn) (*reply[admin.List[admin.Event]], error) {

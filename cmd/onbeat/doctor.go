@@ -36,8 +36,10 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer func() { _ = rdb.Close() }()
 	var kept []*archive.Source
+	uncounted := false
 	if t.cfg.Namespace != "" {
 		err := t.split(ctx, rdb)
+		uncounted = store.LacksRight(err) && t.cfg.Partitions == 0
 		switch {
 		case err == nil, errors.Is(err, task.ErrDenied), errors.Is(err, store.ErrWrongType): // the checks name what is lacking or damaged
 		case errors.Is(err, task.ErrUnreachable) && t.ping(ctx, rdb) == nil:
@@ -62,7 +64,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		kept = append(kept, source)
 	}
 	report, err := doctor.Examine(ctx, doctor.Config{
-		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Partitions: t.cfg.Partitions, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
+		Redis: rdb, URL: t.url, Namespace: t.cfg.Namespace, Partitions: t.cfg.Partitions, Uncounted: uncounted, Ping: func(ctx context.Context) error { return t.ping(ctx, rdb) },
 		Cautions: t.cautions(), Durability: t.cfg.Durability, Caps: t.cfg.Caps, Lease: t.cfg.Lease,
 		Encryption: t.cfg.Encryption, Archives: kept, Outbox: t.cfg.Outbox,
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // world is a namespace with an archive. Its methods fail the test if they fail.
 type world struct {
@@ -135,6 +135,11 @@ func (w *world) archived(a archive.Archive) (ids []string) {
 // eventually waits until the archive has these entries, and no others.
 func (w *world) eventually(a archive.Archive, want []string) {
 	w.Helper()
+	w.Cleanup(func() {
+		if w.Failed() {
+			w.Logf("the archiver's log:\n%s", &w.log.text)
+		}
+	})
 	testredis.Eventually(w, patience, func() error {
 		at, err := a.Position(w.Context())
 		if err == nil && (len(want) == 0 || at.History != want[len(want)-1]) {

@@ -15,7 +15,14 @@ import (
 )
 
 // ErrNumberLost is an [ErrPartitions]: there are partitions, and Redis has lost their number.
-var ErrNumberLost = fmt.Errorf("%w: redis has lost their number", ErrPartitions)
+var ErrNumberLost error = numberLost{}
+
+type numberLost struct{}
+
+func (numberLost) Error() string {
+	return "the namespace is split, and redis has lost the number of its partitions"
+}
+func (numberLost) Unwrap() error { return ErrPartitions }
 
 // MostPartitions is the largest number of partitions of a namespace.
 const MostPartitions = 256
@@ -42,6 +49,16 @@ func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n i
 	}
 	text, _ := reply.(string)
 	return strings.Fields(text), nil
+}
+
+// Unsplit returns [ErrNumberLost] for a namespace that is split though Redis has lost the number: the scripts would take it for one that
+// nobody has used. They refuse one whose number is there. A user who may not ask is believed.
+func Unsplit(ctx context.Context, rdb redis.UniversalClient, namespace string) error {
+	_, err := Partitions(ctx, rdb, namespace)
+	if errors.Is(err, ErrPartitions) || store.Retryable(err) {
+		return err
+	}
+	return nil
 }
 
 // Limited returns the types with a limit that the instances of a split namespace have noted.

@@ -23,7 +23,7 @@ type Producers struct {
 
 // NewProducers returns the producers of the partitions of a namespace, in order. A namespace that is not split has one. Before they add the
 // first task, they call open, which asks Redis for the number of partitions, or splits a namespace that nobody has used yet, and returns
-// the types that have a limit: queue.Split.
+// the types that have a limit: queue.Split, or queue.Unsplit for one.
 func NewProducers(open func(ctx context.Context) (limited []string, err error), list []*producer.Producer) *Producers {
 	return &Producers{list: list, opened: open, opening: make(chan struct{}, 1)}
 }
@@ -31,7 +31,7 @@ func NewProducers(open func(ctx context.Context) (limited []string, err error), 
 // Open asks Redis, if nobody has before, whether the namespace has as many partitions as there are producers, and which types have a
 // limit. The error matches [queue.ErrPartitions] if it has another number.
 func (p *Producers) Open(ctx context.Context) error {
-	if len(p.list) == 1 || p.limited.Load() != nil {
+	if p.limited.Load() != nil {
 		return nil
 	}
 	select {
@@ -95,11 +95,14 @@ func (p *Producers) ID(id string) (partition int, ok bool) { return p.Map().ID(i
 
 // Enqueue is that of [producer.Producer], in the partition of the task.
 func (p *Producers) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
-	if len(p.list) == 1 || t == nil {
+	if t == nil {
 		return p.list[0].Enqueue(ctx, t, opts...)
 	}
 	if err := p.Open(ctx); err != nil {
 		return "", err
+	}
+	if len(p.list) == 1 {
+		return p.list[0].Enqueue(ctx, t, opts...)
 	}
 	at, err := p.at(t.Apply(opts...))
 	if err != nil {
@@ -137,11 +140,11 @@ const dealt = 500
 // side by side. Then the result has an entry for each task: the error of one that was not dealt with is that of its partition, and
 // EnqueueAll returns those errors too.
 func (p *Producers) EnqueueAll(ctx context.Context, tasks []*task.Task) ([]producer.Result, error) {
-	if len(p.list) == 1 {
-		return p.list[0].EnqueueAll(ctx, tasks)
-	}
 	if err := p.Open(ctx); err != nil {
 		return nil, err
+	}
+	if len(p.list) == 1 {
+		return p.list[0].EnqueueAll(ctx, tasks)
 	}
 	batches, places := make([][]*task.Task, len(p.list)), make([][]int, len(p.list))
 	m, share := p.Map(), min(len(tasks), len(tasks)/len(p.list)+dealt)

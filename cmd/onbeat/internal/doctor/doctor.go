@@ -47,6 +47,8 @@ type Config struct {
 	Namespace string
 	// Partitions is into how many the namespace is split. Default 1.
 	Partitions int
+	// Uncounted says that this user may not read Partitions, and nobody has said them: the namespace is examined as one that is not split.
+	Uncounted bool
 	// Ping reports whether Redis answers, with a hint if it does not. Default: Redis.Ping.
 	Ping func(context.Context) error
 	// Cautions are risks of the connection to Redis that the caller knows about. The report begins with them.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
@@ -72,5 +73,39 @@ func TestExamine_namesSchedulesThatLieApart(t *testing.T) {
 	}
 	if checks := limits(); len(checks) != 1 || checks[0].State != OK {
 		t.Errorf("all lie where their type does: %+v", checks)
+	}
+}
+
+// A user who may not read the key that has the number of partitions lacks a right, and the line names the key, whether the number is known
+// or not.
+func TestExamine_namesTheKeyWithTheNumberOfPartitions(t *testing.T) {
+	t.Parallel()
+	private, ns := testredis.Private(t).Client(), testredis.Namespace(t)
+	if _, err := queue.Split(t.Context(), private, ns, 2); err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for i := 1; i <= 2; i++ {
+		rules = append(rules, strings.Fields(queue.ACL(queue.AsInstance, queue.Partition{Namespace: ns, Number: i}, false))...)
+	}
+	rules = slices.DeleteFunc(rules, func(r string) bool { return strings.HasPrefix(r, "~") && strings.HasSuffix(r, "{"+ns+"}:meta") })
+	meta := queue.Partition{Namespace: ns}.Keys().Meta
+	rights := func(rules []string, cfg Config) []Check {
+		t.Helper()
+		cfg.Redis, cfg.Namespace = testredis.User(t, private, rules), ns
+		report, err := Examine(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(report.Checks, func(c Check) bool { return c.Name != "rights" })
+	}
+	for what, cfg := range map[string]Config{"known": {Partitions: 2}, "unknown": {Uncounted: true}} {
+		checks := rights(rules, cfg)
+		if len(checks) != 1 || checks[0].State != Fail || !strings.Contains(checks[0].Detail+checks[0].Hint, meta) {
+			t.Errorf("%s: %+v", what, checks)
+		}
+	}
+	if checks := rights(append(rules, "~"+meta), Config{Partitions: 2}); len(checks) != 1 || checks[0].State != OK {
+		t.Errorf("with the right: %+v", checks)
 	}
 }
