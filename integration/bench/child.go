@@ -26,6 +26,8 @@ type job struct {
 	Profile  string `json:"profile,omitempty"` // folder for profiles
 	Redis    string `json:"redis,omitempty"`   // host:port of a server that is there; empty: start one
 	Part     int    `json:"part,omitempty"`    // this process's number, from 0, of several
+	Program  string `json:"program,omitempty"` // the onbeat program, for the scenarios of features
+	API      string `json:"api,omitempty"`     // its URL, for what is around it
 }
 
 // params are what a run is made of. They are written beside its figures, so zero fields are left out.
@@ -52,6 +54,7 @@ type params struct {
 	EveryS      int    `json:"every_s,omitempty"`   // S7
 	Processes   int    `json:"processes,omitempty"` // S8
 	Partitions  int    `json:"partitions,omitempty"`
+	Feature     string `json:"feature,omitempty"` // F1 and F2: one of features
 }
 
 // metrics are the figures of a run by name.
@@ -87,6 +90,8 @@ func beMeasured(ctx context.Context) (err error) {
 	switch {
 	case c.Scenario == watching:
 		return watch(c.Redis)
+	case c.Scenario == surrounding:
+		return surround(ctx, &c.job)
 	case c.Redis != "": // one of several
 		return c.takePart(ctx)
 	}

@@ -5,6 +5,7 @@
 //	go run . -quick                                smaller numbers, one run each: some minutes
 //	go run . -scenarios S1,S2 -peers onbeat,raw -runs 5
 //	go run . -peers onbeat -before COMMIT          onbeat also by the bench of another commit of this repository, in turns
+//	go run . -peers onbeat -scenarios F1,F2        what each feature of onbeat costs; only if it is named
 //
 // Each run has a Redis (or a PostgreSQL) of its own and a process of its own, so that nothing measured is another's. A peer that is
 // not installed is skipped and named. The bench fails if a task was not handled exactly once.
@@ -23,7 +24,7 @@ import (
 )
 
 // scenarios are all of them, in the order in which they are measured and shown.
-var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout, partitioned}
+var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout, partitioned, featuresAtOnce, featuresSteady}
 
 // peers are those that are compared, in the order in which they are shown.
 var peers = []string{"onbeat", "raw", "asynq", "bullmq", "river"}
@@ -56,14 +57,16 @@ type settings struct {
 
 func compare(ctx context.Context) error {
 	var names []string
-	for _, s := range scenarios {
-		names = append(names, s.name)
+	s := settings{peers: peers}
+	for _, one := range scenarios {
+		names = append(names, one.name)
+		if !one.aside {
+			s.scenarios = append(s.scenarios, one.name)
+		}
 	}
-	s := settings{scenarios: names, peers: peers}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	list := func(to *[]string, name, usage string) {
-		all := *to
-		f.Func(name, usage+" (default "+strings.Join(all, ",")+")", func(text string) error {
+	list := func(to *[]string, all []string, name, usage string) {
+		f.Func(name, usage+" (default "+strings.Join(*to, ",")+")", func(text string) error {
 			*to = strings.Split(text, ",")
 			for _, one := range *to {
 				if !slices.Contains(all, one) {
@@ -73,8 +76,8 @@ func compare(ctx context.Context) error {
 			return nil
 		})
 	}
-	list(&s.scenarios, "scenarios", "what to measure")
-	list(&s.peers, "peers", "whom to measure")
+	list(&s.scenarios, names, "scenarios", "what to measure: "+strings.Join(names, ",")+";")
+	list(&s.peers, peers, "peers", "whom to measure")
 	f.IntVar(&s.runs, "runs", 0, "how often (default 3; with -quick 1)")
 	f.BoolVar(&s.quick, "quick", false, "smaller numbers")
 	f.StringVar(&s.before, "before", "", "another commit, whose onbeat takes turns with this one")

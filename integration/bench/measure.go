@@ -18,6 +18,7 @@ type bench struct {
 	*settings
 	other   *otherBench // what takes turns with onbeat, or nil
 	found   map[string]setting
+	program string // onbeat, once a scenario needs it
 	results []result
 }
 
@@ -38,6 +39,17 @@ func measure(ctx context.Context, s *settings) ([]result, error) {
 			return nil, err
 		}
 		defer b.other.remove()
+	}
+	if slices.ContainsFunc(scenarios, func(one *scenario) bool { return one.aside && slices.Contains(s.scenarios, one.name) }) {
+		dir, err := os.MkdirTemp("", "onbeat-bench-program-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		b.program = filepath.Join(dir, "onbeat")
+		if _, err := command(ctx, filepath.Join("..", ".."), "go", "build", "-o", b.program, "./cmd/onbeat"); err != nil {
+			return nil, err
+		}
 	}
 	for _, one := range scenarios {
 		if slices.Contains(s.scenarios, one.name) {
@@ -169,7 +181,7 @@ func (b *bench) findBest(ctx context.Context, s *scenario, peer string, p *param
 func (b *bench) run(ctx context.Context, j *job) (m metrics, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
-	j.Profile = b.profile
+	j.Profile, j.Program = b.profile, b.program
 	from, what := time.Now(), fmt.Sprintf("%s run %d: %s", j.Scenario, j.Run, rowLabel(j.Peer, "", &j.Params))
 	out, err := self(ctx, j).Output()
 	if err == nil {

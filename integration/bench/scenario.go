@@ -17,6 +17,7 @@ type scenario struct {
 	columns     []column
 	once        bool // peers other than onbeat are measured once: their polling, or that they are compared with themselves, shows in one run
 	onDisk      bool // it is also measured with an append-only file
+	aside       bool // it is measured only if it is named, and needs the onbeat program. Its figures are ratios to its first row.
 	plan        func(quick bool, peer string) []params
 	run         func(ctx context.Context, c *child, p peer) error
 }

@@ -133,7 +133,7 @@ func (p *params) label() string {
 	word(p.How == "one", "one at a time")
 	if p.How != "" {
 		add("%s bytes", p.Bytes)
-	} else if p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0 { // S2
+	} else if p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0 && p.Feature == "" { // S2
 		word(p.Servers > 1, fmt.Sprintf("%d × %d", p.Servers, p.Concurrency))
 		word(p.Servers <= 1, figure(float64(p.Concurrency)))
 	}
@@ -145,6 +145,7 @@ func (p *params) label() string {
 	add("each %s ms", p.BeatMs)
 	add("%s schedules", p.Schedules)
 	add("%s processes", p.Processes)
+	word(p.Feature != "", p.Feature)
 	word(p.Tuned, "tuned")
 	word(p.Best, "best found")
 	word(p.Store == "aof", "append-only")
@@ -233,7 +234,7 @@ func writeTable(w io.Writer, s *scenario, rows []*row) {
 	for _, c := range s.columns {
 		fmt.Fprintf(w, " %s |", c.title)
 		rule += "---:|"
-		if c == rate {
+		if c == rate && !s.aside {
 			fmt.Fprint(w, " onbeat to it |")
 			rule += "---:|"
 		}
@@ -246,7 +247,7 @@ func writeTable(w io.Writer, s *scenario, rows []*row) {
 			for _, c := range s.columns {
 				v, ok := cell(c.metric)
 				fmt.Fprintf(w, " %s |", v.text(ok))
-				if c != rate {
+				if c != rate || s.aside {
 					continue
 				}
 				if ok = i >= 0 && r != rows[i] && label != nowToBefore; ok {
@@ -256,6 +257,10 @@ func writeTable(w io.Writer, s *scenario, rows []*row) {
 				fmt.Fprintf(w, " %s |", v.text(ok))
 			}
 			fmt.Fprintln(w)
+		}
+		if s.aside && r != rows[0] {
+			write(rowLabel(r.peer, r.commit, &r.params), func(metric string) (span, bool) { return r.to(rows[0], metric) })
+			continue
 		}
 		write(rowLabel(r.peer, r.commit, &r.params), r.span)
 		if r.commit != "" && i >= 0 {
