@@ -175,6 +175,16 @@ bench-beat: ## Put the same beats through the same rollouts and faults by onbeat
 	$(BENCH_NODE)
 	cd integration/bench/beat && $(GO) run . $(BENCH)
 
+.PHONY: bench-features
+bench-features: ## What each feature costs, through the program (25 minutes).
+	cd integration/bench && $(GO) run . -peers onbeat -scenarios F1,F2 -runs 5 $(BENCH)
+
+# SIZE is how many schedules; there are ten times as many pending tasks.
+SIZE ?= 1000000
+.PHONY: bench-size
+bench-size: ## What each view and each step costs in a large namespace, by powers of ten (20 minutes).
+	cd integration && ONBEAT_SIZE=$(SIZE) $(GO) test -run TestSize -v -count=1 -timeout 2h .
+
 # Servers that neither Debian nor npm has: MATRIX_SERVERS names a folder with their programs. MATRIX has flags, such as -only=Valkey.
 .PHONY: matrix
 matrix: ## Run tests on each server that can be had here, for docs/support.md (40 minutes).

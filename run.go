@@ -101,6 +101,9 @@ func (d *Dispatcher) open(ctx context.Context) error {
 	for waits := false; ; waits = true {
 		err := d.producers.Open(ctx)
 		if err == nil {
+			if waits {
+				d.cfg.Log.Info().Msg("redis answers again")
+			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.checkPlaces(d.schedules)

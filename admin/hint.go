@@ -59,6 +59,8 @@ func busyHint(err error) string {
 	switch {
 	case !errors.Is(err, task.ErrBusy):
 		return ""
+	case strings.Contains(err.Error(), "MOVED "): // a client of the cluster follows it
+		return OneNode
 	case store.OfMove(err):
 		return "is the cluster being resharded? this ends with the resharding; if a move was broken off, run redis-cli --cluster fix HOST:PORT"
 	case strings.Contains(err.Error(), "CLUSTERDOWN"), strings.Contains(err.Error(), "while the cluster is down"):
@@ -68,6 +70,9 @@ func busyHint(err error) string {
 	}
 	return ""
 }
+
+// OneNode is the hint for a URL of one node where a cluster is meant.
+const OneNode = "the URL names one node of a cluster: use redis-cluster:// or rediss-cluster://"
 
 // Hints about a Redis that takes no writes. The second is for a URL that names sentinels.
 const (

@@ -97,6 +97,16 @@ func (s *silent) note(ctx context.Context, number int, err error, took time.Dura
 // at returns the partition of a name.
 func (p *parts) at(name string) *part { return &p.list[p.Of(name)-1] }
 
+// of names the partition in the error of a question for it alone, if it does not answer.
+func of[T any](x *part) func(T, error) (T, error) {
+	return func(answer T, err error) (T, error) {
+		if store.Retryable(err) {
+			err = split.In(x.number, err)
+		}
+		return answer, err
+	}
+}
+
 // partTime is how long a partition may take to answer a question that has a short answer.
 const partTime = 5 * time.Second
 

@@ -33,11 +33,11 @@ func (b bulksOfParts) Get(ctx context.Context, id string) (BulkTask, error) {
 }
 
 func (b bulksOfParts) Stop(ctx context.Context, id string) (BulkTask, error) {
-	return one(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Stop(ctx, id) }, joinBulk)
+	return changed(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Stop(ctx, id) }, joinBulk)
 }
 
 func (b bulksOfParts) Resume(ctx context.Context, id string) (BulkTask, error) {
-	return one(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Resume(ctx, id) }, joinBulk)
+	return changed(ctx, b.parts, func(ctx context.Context, x *part) (BulkTask, error) { return x.bulks.Resume(ctx, id) }, joinBulk)
 }
 
 func (b bulksOfParts) List(ctx context.Context) (List[BulkTask], error) {

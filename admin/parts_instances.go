@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -15,10 +19,16 @@ import (
 type instancesOfParts struct{ *parts }
 
 func (n instancesOfParts) List(ctx context.Context) (InstanceList, error) {
+	var answered [queue.MostPartitions]time.Time
 	lists, missing, err := gatherSoon(ctx, n.parts, func(ctx context.Context, x *part) (numbered[InstanceList], error) {
 		list, err := x.instances.List(ctx)
+		answered[x.number-1] = time.Now()
 		return numbered[InstanceList]{x.number, list}, err
 	})
+	for i := range lists { // one that hangs was waited for since
+		l := &lists[i]
+		l.answer.Now = l.answer.Now.Add(time.Since(answered[l.part-1]))
+	}
 	out := joinInstances(lists)
 	out.CouldNotAsk = missing
 	return out, err
@@ -78,13 +88,13 @@ func (i *Instance) join(other *Instance) {
 		i.State = other.State
 	}
 	i.Order, i.Generation = max(i.Order, other.Order), max(i.Generation, other.Generation)
-	i.Resigned, i.Suspected, i.Leader = i.Resigned || other.Resigned, i.Suspected || other.Suspected, i.Leader || other.Leader
+	i.Resigned, i.Suspected, i.Leader = i.Resigned && other.Resigned, i.Suspected || other.Suspected, i.Leader || other.Leader
 	i.Running += other.Running
 	i.LeaseLeftMS, i.ProbationLeftMS = min(i.LeaseLeftMS, other.LeaseLeftMS), max(i.ProbationLeftMS, other.ProbationLeftMS)
 }
 
 func (n instancesOfParts) Promote(ctx context.Context, release string) (Promoted, error) {
-	return one(ctx, n.parts, func(ctx context.Context, x *part) (Promoted, error) { return x.instances.Promote(ctx, release) },
+	return changed(ctx, n.parts, func(ctx context.Context, x *part) (Promoted, error) { return x.instances.Promote(ctx, release) },
 		func(a *Promoted, b Promoted) { a.Leads = a.Leads && b.Leads })
 }
 
@@ -98,17 +108,33 @@ func (n instancesOfParts) Drain(ctx context.Context, id string) error {
 
 // toEach asks an instance in each partition. One that has left some of them already is asked in the others.
 func (n instancesOfParts) toEach(ctx context.Context, do func(ctx context.Context, x *part) error) error {
-	_, err := one(ctx, n.parts, func(ctx context.Context, x *part) (struct{}, error) { return struct{}{}, do(ctx, x) }, func(*struct{}, struct{}) {})
+	_, err := changed(ctx, n.parts, func(ctx context.Context, x *part) (struct{}, error) { return struct{}{}, do(ctx, x) }, func(*struct{}, struct{}) {})
 	return err
 }
 
 func (n instancesOfParts) Pause(ctx context.Context, d time.Duration, reason string) (Pause, error) {
-	return one(ctx, n.parts, func(ctx context.Context, x *part) (Pause, error) { return x.instances.Pause(ctx, d, reason) },
+	return changed(ctx, n.parts, func(ctx context.Context, x *part) (Pause, error) { return x.instances.Pause(ctx, d, reason) },
 		func(a *Pause, b Pause) { a.Until = later(a.Until, b.Until) })
 }
 
 func (n instancesOfParts) Resume(ctx context.Context) error {
-	return toAll(ctx, n.parts, func(ctx context.Context, x *part) error { return x.instances.Resume(ctx) })
+	return n.toEach(ctx, func(ctx context.Context, x *part) error { return x.instances.Resume(ctx) })
+}
+
+// changed is one for a change: if some partitions do not answer, the error says that the others have it.
+func changed[T any](ctx context.Context, p *parts, do func(ctx context.Context, x *part) (T, error), join func(a *T, b T)) (T, error) {
+	var made atomic.Int64
+	out, err := one(ctx, p, func(ctx context.Context, x *part) (T, error) {
+		answer, err := do(ctx, x)
+		if err == nil {
+			made.Add(1)
+		}
+		return answer, err
+	}, join)
+	if n := made.Load(); n > 0 && err != nil {
+		err = fmt.Errorf("%w (it is done in %s: do it again for the rest)", err, wording.Count(n, "other partition", "other partitions"))
+	}
+	return out, err
 }
 
 // one does something in all partitions, and joins the answers. What some do not find, others may. If it failed in a partition, the

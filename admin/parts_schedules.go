@@ -19,55 +19,55 @@ type schedulesOfParts struct{ *parts }
 func (s schedulesOfParts) in(name string) *schedules { return s.at(name).schedules }
 
 func (s schedulesOfParts) Get(ctx context.Context, name string) (ScheduleDetail, error) {
-	return s.in(name).Get(ctx, name)
+	return of[ScheduleDetail](s.at(name))(s.in(name).Get(ctx, name))
 }
 
 func (s schedulesOfParts) Slots(ctx context.Context, name string, from time.Time, count int) (Preview, error) {
-	return s.in(name).Slots(ctx, name, from, count)
+	return of[Preview](s.at(name))(s.in(name).Slots(ctx, name, from, count))
 }
 
 func (s schedulesOfParts) Plan(ctx context.Context, want producer.Schedule) (Plan, error) {
-	return s.in(want.Name).Plan(ctx, want)
+	return of[Plan](s.at(want.Name))(s.in(want.Name).Plan(ctx, want))
 }
 
 func (s schedulesOfParts) Apply(ctx context.Context, want producer.Schedule) (Plan, error) {
-	return s.in(want.Name).Apply(ctx, want)
+	return of[Plan](s.at(want.Name))(s.in(want.Name).Apply(ctx, want))
 }
 
 func (s schedulesOfParts) ApplyIf(ctx context.Context, want producer.Schedule, revision int64) (Plan, error) {
-	return s.in(want.Name).ApplyIf(ctx, want, revision)
+	return of[Plan](s.at(want.Name))(s.in(want.Name).ApplyIf(ctx, want, revision))
 }
 
 func (s schedulesOfParts) Pause(ctx context.Context, name, reason string) (bool, error) {
-	return s.in(name).Pause(ctx, name, reason)
+	return of[bool](s.at(name))(s.in(name).Pause(ctx, name, reason))
 }
 
 func (s schedulesOfParts) Resume(ctx context.Context, name string) (bool, error) {
-	return s.in(name).Resume(ctx, name)
+	return of[bool](s.at(name))(s.in(name).Resume(ctx, name))
 }
 
 func (s schedulesOfParts) Trigger(ctx context.Context, name string, payload json.RawMessage) (string, error) {
-	return s.in(name).Trigger(ctx, name, payload)
+	return of[string](s.at(name))(s.in(name).Trigger(ctx, name, payload))
 }
 
 func (s schedulesOfParts) Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error) {
-	return s.in(name).Backfill(ctx, name, b)
+	return of[Backfilled](s.at(name))(s.in(name).Backfill(ctx, name, b))
 }
 
 func (s schedulesOfParts) Delete(ctx context.Context, name string) (Schedule, error) {
-	return s.in(name).Delete(ctx, name)
+	return of[Schedule](s.at(name))(s.in(name).Delete(ctx, name))
 }
 
 func (s schedulesOfParts) Revisions(ctx context.Context, name string, limit int, after string) (List[Revision], error) {
-	return s.in(name).Revisions(ctx, name, limit, after)
+	return of[List[Revision]](s.at(name))(s.in(name).Revisions(ctx, name, limit, after))
 }
 
 func (s schedulesOfParts) Revert(ctx context.Context, name string, revision int64) (Plan, error) {
-	return s.in(name).Revert(ctx, name, revision)
+	return of[Plan](s.at(name))(s.in(name).Revert(ctx, name, revision))
 }
 
 func (s schedulesOfParts) Restore(ctx context.Context, name string) (Schedule, error) {
-	return s.in(name).Restore(ctx, name)
+	return of[Schedule](s.at(name))(s.in(name).Restore(ctx, name))
 }
 
 func (s schedulesOfParts) List(ctx context.Context) (List[Schedule], error) {
@@ -108,7 +108,7 @@ func (s schedulesOfParts) listed(ctx context.Context, list func(*schedules, cont
 // Runs of all schedules come from the histories of all partitions, the newest entry first.
 func (s schedulesOfParts) Runs(ctx context.Context, name string, limit int, after string) (List[Run], error) {
 	if name != "" {
-		return s.in(name).Runs(ctx, name, limit, after)
+		return of[List[Run]](s.at(name))(s.in(name).Runs(ctx, name, limit, after))
 	}
 	if err := checkPlace(after); err != nil {
 		return ListOf[Run](nil, ""), err

@@ -52,7 +52,7 @@ func (a activityOfParts) Status(ctx context.Context) (Status, error) {
 	return out, nil
 }
 
-// join adds the status of a partition. A line that others have too, word for word, names all of them.
+// join adds the status of a partition. A line that others have too, word for word or but for a figure that can be added up, names all of them.
 func (s *Status) join(number int, other *Status) {
 	if s.Asked.IsZero() || other.Asked.Before(s.Asked) {
 		s.Asked = other.Asked
@@ -69,16 +69,14 @@ func (s *Status) join(number int, other *Status) {
 			s.Trouble = append(s.Trouble, t)
 			continue
 		}
-		k := slices.IndexFunc(s.Trouble, func(x Trouble) bool {
-			return x.Kind == t.Kind && x.Name == t.Name && x.Warning == t.Warning && x.Text == t.Text && !x.ofSchedule && !slices.Contains(x.Partitions, number)
-		})
-		if k < 0 {
+		k := 0
+		for k < len(s.Trouble) && !s.Trouble[k].takes(&t, number) {
+			k++
+		}
+		if k == len(s.Trouble) {
 			t.Partitions = []int{number}
 			s.Trouble = append(s.Trouble, t)
-			continue
 		}
-		had := &s.Trouble[k]
-		had.Since, had.Partitions = earlier(had.Since, t.Since), append(had.Partitions, number)
 	}
 	for _, u := range other.CouldNotAsk {
 		if !slices.Contains(s.CouldNotAsk, u) {

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,5 +65,44 @@ func TestStatus_joinsThoseOfPartitions(t *testing.T) {
 	}
 	if c := s.Counts; c.Schedules != 5 || c.Well != 3 || c.Bad != 1 || c.Dead != 7 || c.Running != 3 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// Figures that say the same are added up, and an incident that shows in several partitions is one line, with the slots of all.
+func TestStatus_addsUpThoseOfPartitions(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1_000_000).UTC()
+	dead := func(n int64, cause string) Trouble {
+		say := func(n int64) string { return fmt.Sprint(n, " failed: ", cause) }
+		return Trouble{Kind: DeadTasks, Name: "mail", Text: say(n), sum: sum{n, cause, say}}
+	}
+	cut := func(from time.Duration, lead string, missed int64) Trouble {
+		n := &incident{
+			from: at.Add(from), to: at.Add(from + 10*time.Second), since: at.Add(from + 9*time.Second), paused: 9 * time.Second,
+			lost: []who{{"a", "pod", "v1"}}, back: map[string]bool{"a": true}, leads: who{lead, "pod", "v1"}, missed: missedSlots{n: missed},
+		}
+		return n.trouble()
+	}
+	var s Status
+	for i, lines := range [][]Trouble{
+		{dead(3, "x"), cut(0, "a", 2)}, {dead(1, "x"), dead(2, "y"), cut(time.Second, "b", 3)}, {dead(1, "x"), cut(10*time.Minute, "a", 7)},
+	} {
+		s.join(i+1, &Status{Asked: at, Trouble: lines})
+	}
+	var got []string
+	for _, x := range s.Trouble {
+		got = append(got, fmt.Sprint(x.Partitions, " ", x.Text))
+	}
+	want := []string{"[1 2 3] 5 failed: x", "[1 2] a (v1) was cut off", "[2] 2 failed: y", "[3] a (v1) was cut off"}
+	if len(got) != len(want) {
+		t.Fatalf("%q", got)
+	}
+	for i, text := range want {
+		if !strings.HasPrefix(got[i], text) {
+			t.Errorf("%q, want %q", got[i], text)
+		}
+	}
+	if both := s.Trouble[1]; !strings.Contains(both.Text, "5 slots were missed") || !both.Until.Equal(at.Add(11*time.Second)) || strings.Contains(both.Text, "b (v1) leads") {
+		t.Errorf("%+v", both)
 	}
 }

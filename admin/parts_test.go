@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,6 +229,17 @@ func TestJoin_saysWhatDoesNotAnswer(t *testing.T) {
 	s, err := a.Activity.Status(ctx)
 	if err != nil || s.Well || !slices.ContainsFunc(s.Trouble, func(x admin.Trouble) bool { return x.Kind == admin.NoPartition && x.Name == "2" }) {
 		t.Errorf("%+v %v", s, err)
+	}
+	for paused, change := range map[bool]func() error{
+		true:  func() error { _, err := a.Instances.Pause(ctx, time.Minute, "why"); return err },
+		false: func() error { return a.Instances.Resume(ctx) },
+	} {
+		if err := change(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "1 other partition") {
+			t.Errorf("%v", err)
+		}
+		if list, err := a.Instances.List(ctx); err != nil || list.PausedUntil.IsZero() == paused {
+			t.Errorf("the partition that answers is paused until %v: %v", list.PausedUntil, err)
+		}
 	}
 	first.Stop()
 	for what, f := range ask {

@@ -79,6 +79,35 @@ type Trouble struct {
 	ofSchedule bool
 	busy       bool   // the schedule is overdue, and earlier runs of it go on
 	at         string // the event that it is from, if the next one is another line
+	sum        sum
+	incident   *incident // nil: it is none
+}
+
+// sum is a figure in the text of a trouble. Lines of partitions that say the same of it are one, with the figure of all.
+type sum struct {
+	n   int64
+	of  string
+	say func(n int64) string
+}
+
+// takes makes one line of its own and that of another partition, if both say the same, and reports whether they do.
+func (l *Trouble) takes(other *Trouble, partition int) bool {
+	if l.Kind != other.Kind || l.Name != other.Name || l.Warning != other.Warning || l.ofSchedule || slices.Contains(l.Partitions, partition) {
+		return false
+	}
+	switch {
+	case l.incident != nil && other.incident != nil && l.incident.beside(other.incident):
+		l.incident = l.incident.with(other.incident)
+		n := l.incident.trouble()
+		l.Text, l.Until, l.Show = n.Text, n.Until, n.Show
+	case l.sum.say != nil && other.sum.say != nil && l.sum.of == other.sum.of:
+		l.sum.n += other.sum.n
+		l.Text = l.sum.say(l.sum.n)
+	case l.Text != other.Text || l.sum.say != nil:
+		return false
+	}
+	l.Since, l.Partitions = earlier(l.Since, other.Since), append(l.Partitions, partition)
+	return true
 }
 
 // Schedule returns the schedule that a trouble of this process's status is about, or "".

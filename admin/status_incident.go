@@ -50,21 +50,42 @@ func (w who) String() string {
 
 // incident is what happened to instances within a short time, as events tell it.
 type incident struct {
-	first        string // the ID of its first event
+	first        string    // the ID of its first event
+	began        time.Time // when that was noted; the cause is from before
 	from, to     time.Time
 	lost, silent []who
 	back         map[string]bool // the lost ones that have joined again
 	leaderless   bool            // no instance leads at the end of it
 	leads        who             // the last that began to lead
 	since        time.Time
-	stopped      time.Time     // since when no leader shows a sign of life, if none has followed
-	paused       time.Duration // in sum
+	led          time.Time            // when an instance last began to lead, also before the incident
+	seen         map[string]time.Time // of the lost that have not led since, when Redis last heard of them
+	stopped      time.Time            // since when no leader shows a sign of life, if none has followed
+	paused       time.Duration        // in sum
+	missed       missedSlots
+}
+
+// missedSlots are the slots that were missed in an incident.
+type missedSlots struct {
+	n     int64
+	least bool // there may be more
+}
+
+func (m missedSlots) String() string {
+	slots := wording.Count(m.n, "slot was", "slots were") + " missed"
+	switch {
+	case m.least:
+		return "at least " + slots
+	case m.n == 0:
+		return "no slot was missed"
+	}
+	return slots
 }
 
 // incidentsOf groups events, the oldest first.
 func incidentsOf(events []queue.Event) []*incident {
 	var list []*incident
-	seen := map[string]time.Time{} // of the lost, when Redis last heard of them
+	var led time.Time
 	for i := range events {
 		e := &events[i]
 		begins := slices.Contains([]string{"lost", "suspected", "no leader"}, e.Kind)
@@ -75,14 +96,18 @@ func incidentsOf(events []queue.Event) []*incident {
 		if len(list) > 0 {
 			n = list[len(list)-1]
 		}
-		if n == nil || !n.goesOn(e) {
-			if !begins {
-				continue
-			}
-			n = &incident{first: e.ID, from: e.At, back: map[string]bool{}}
+		if goes := n != nil && n.goesOn(e); !goes && begins {
+			n = &incident{first: e.ID, began: e.At, from: e.At, led: led, back: map[string]bool{}, seen: map[string]time.Time{}}
 			list = append(list, n)
+		} else if !goes {
+			n = nil
 		}
-		n.take(e, seen)
+		if n != nil {
+			n.take(e)
+		}
+		if e.Kind == "leader" {
+			led = e.At
+		}
 	}
 	return list
 }
@@ -94,14 +119,14 @@ func (n *incident) goesOn(e *queue.Event) bool {
 	return n.leaderless || late || e.At.Sub(n.to) <= incidentGap
 }
 
-func (n *incident) take(e *queue.Event, seen map[string]time.Time) {
+func (n *incident) take(e *queue.Event) {
 	w := whoOf(e)
 	switch e.Kind {
 	case "lost":
 		n.lost = append(n.lost, w)
 		for _, field := range []string{"seen", "lease"} {
-			if at, ok := msOf(e.Fields[field]); ok && seen[w.id].IsZero() {
-				seen[w.id] = at
+			if at, ok := msOf(e.Fields[field]); ok && n.seen[w.id].IsZero() {
+				n.seen[w.id] = at
 			}
 		}
 	case "suspected":
@@ -120,12 +145,13 @@ func (n *incident) take(e *queue.Event, seen map[string]time.Time) {
 		if at, ok := msOf(e.Fields["since"]); ok {
 			since = at
 		}
-		n.stop(earlier(seen[w.id], since))
+		n.stop(earlier(n.seen[w.id], since))
 	case "leader":
 		if before := e.Fields["before"]; before != "" && slices.ContainsFunc(n.lost, func(l who) bool { return l.id == before }) {
-			n.stop(earlier(seen[before], e.At))
+			n.stop(earlier(n.seen[before], e.At))
 		}
-		n.leads, n.since, n.leaderless = w, e.At, false
+		n.leads, n.since, n.led, n.leaderless = w, e.At, e.At, false
+		delete(n.seen, w.id)
 		if !n.stopped.IsZero() {
 			n.paused += e.At.Sub(n.stopped)
 			n.stopped = time.Time{}
@@ -140,11 +166,13 @@ func (n *incident) take(e *queue.Event, seen map[string]time.Time) {
 	n.to = e.At
 }
 
-// stop notes since when no leader shows a sign of life.
+// stop notes since when no leader shows a sign of life. That an instance began to lead is one: what was before that is counted, here or in an
+// earlier incident.
 func (n *incident) stop(at time.Time) {
+	at = later(at, n.led)
 	n.from = earlier(n.from, at)
 	if n.stopped.IsZero() {
-		n.stopped = later(at, n.since) // what was before the last leader is counted
+		n.stopped = at
 	}
 }
 
@@ -156,8 +184,16 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// text says what happened, and what came of it. Missed are the slots that were missed in that time.
-func (n *incident) text(missed string) string {
+// trouble is its line.
+func (n *incident) trouble() Trouble {
+	return Trouble{
+		Warning: true, Kind: Incident, Since: n.from, Until: n.to, Text: n.text(), incident: n,
+		Show: "onbeat events --since " + n.from.UTC().Format(time.RFC3339),
+	}
+}
+
+// text says what happened, and what came of it.
+func (n *incident) text() string {
 	var parts []string
 	var crashed, back, silent []who
 	for _, w := range n.lost {
@@ -188,11 +224,13 @@ func (n *incident) text(missed string) string {
 		parts = append(parts, "no instance leads since "+n.stopped.UTC().Format(time.RFC3339))
 	case n.leads.id != "":
 		parts = append(parts, fmt.Sprintf("%s leads since %s", n.leads, n.since.UTC().Format(time.RFC3339)))
+	case !n.since.IsZero(): // several lead, each some partitions
+		parts = append(parts, "led again since "+n.since.UTC().Format(time.RFC3339))
 	}
 	if n.paused > 0 {
 		parts = append(parts, "the beat paused for up to "+wording.Span(n.paused))
 	}
-	return strings.Join(append(parts, missed), "; ")
+	return strings.Join(append(parts, n.missed.String()), "; ")
 }
 
 // named names some instances, each once.
@@ -216,7 +254,7 @@ func named(list []who) string {
 // incidents remember how many slots were missed in each that is over.
 type incidents struct {
 	mu     sync.Mutex
-	missed map[string]string
+	missed map[string]missedSlots
 }
 
 // lookAtIncidents tells what happened to instances in the last quarter of an hour.
@@ -225,63 +263,53 @@ func (a *activity) lookAtIncidents(ctx context.Context, v *view, events []queue.
 		if v.now.Sub(n.to) > incidentLasts && !n.leaderless {
 			continue
 		}
-		missed, err := a.incidents.missedIn(ctx, a.q, n, v.now)
-		if err != nil {
+		var err error
+		if n.missed, err = a.incidents.missedIn(ctx, a.q, n, v.now); err != nil {
 			return err
 		}
-		if len(n.lost)+len(n.silent) == 0 && !n.leaderless && missed == noneMissed {
+		if len(n.lost)+len(n.silent) == 0 && !n.leaderless && n.missed == (missedSlots{}) {
 			continue // all had left, and one came in time
 		}
-		v.add(Trouble{
-			Warning: true, Kind: Incident, Since: n.from, Until: n.to, Text: n.text(missed),
-			Show: "onbeat events --since " + n.from.UTC().Format(time.RFC3339),
-		})
+		v.add(n.trouble())
 	}
 	return nil
 }
 
-const noneMissed = "no slot was missed"
-
 var errRead = errors.New("enough is read")
 
-// missedIn says how many slots were missed in an incident. Its leader may note them a moment later.
-func (x *incidents) missedIn(ctx context.Context, q *queue.Queue, n *incident, now time.Time) (string, error) {
+// missedIn says how many slots were missed in an incident. Its leader may note them a moment later. What was noted before its first event was
+// missed in the incident before, whose last leader may have led for a moment only.
+func (x *incidents) missedIn(ctx context.Context, q *queue.Queue, n *incident, now time.Time) (missedSlots, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if text, ok := x.missed[n.first]; ok {
-		return text, nil
+	if m, ok := x.missed[n.first]; ok {
+		return m, nil
 	}
 	until := n.to.Add(incidentGap)
-	var missed int64
+	var m missedSlots
 	read := 0
-	err := q.History(ctx, n.from, func(e history.Entry) error {
+	err := q.History(ctx, n.began, func(e history.Entry) error {
 		if read++; read > incidentReads || e.At.After(until) {
 			return errRead
 		}
 		for i := range e.Notes {
 			if e.Notes[i].Word == history.Missed {
-				missed += history.SlotsOf(&e.Notes[i])
+				m.n += history.SlotsOf(&e.Notes[i])
 			}
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, errRead) {
-		return "", err
+		return missedSlots{}, err
 	}
-	text := noneMissed
-	if missed > 0 {
-		text = wording.Count(missed, "slot was", "slots were") + " missed"
-	}
-	if read > incidentReads {
-		text = "at least " + wording.Count(missed, "slot was", "slots were") + " missed"
-	}
+	m.least = read > incidentReads
 	if now.After(until) && !n.leaderless {
 		if len(x.missed) >= incidentsKnown || x.missed == nil {
-			x.missed = map[string]string{}
+			x.missed = map[string]missedSlots{}
 		}
-		x.missed[n.first] = text
+		x.missed[n.first] = m
 	}
-	return text, nil
+	return m, nil
 }
 
 // lookAtReleases tells that no instance of the newest release runs: it crashed, and an older one does its work.

@@ -264,10 +264,10 @@ func (a *activity) lookAtDead(ctx context.Context, v *view, dead int64) error {
 			v.More += len(groups) - i
 			break
 		}
-		v.add(Trouble{
-			Kind: DeadTasks, Name: g.Type, Since: later(g.Oldest, from), Show: "onbeat tasks failures",
-			Text: least + wording.Count(int64(g.Tasks), "task failed", "tasks failed") + " for good: " + g.Error,
-		})
+		dead := sum{int64(g.Tasks), least + g.Error, func(n int64) string {
+			return least + wording.Count(n, "task failed", "tasks failed") + " for good: " + g.Error
+		}}
+		v.add(Trouble{Kind: DeadTasks, Name: g.Type, Since: later(g.Oldest, from), Show: "onbeat tasks failures", Text: dead.say(dead.n), sum: dead})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/strictjson"
 	"github.com/onbeat/onbeat/internal/tracing"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -129,6 +131,9 @@ func batchOf(body []byte) (batch [][]byte, is bool, err error) {
 	return batch, true, located(err, "")
 }
 
+// inBatch names a task of a batch, from 0.
+func inBatch(i int) string { return "tasks[" + strconv.Itoa(i) + "]" }
+
 // enqueueBatch adds tasks, after it has checked each of them. Redis takes none if one is refused.
 func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte) (*enqueuedOut, error) {
 	list := make([]*task.Task, len(batch))
@@ -146,7 +151,7 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte
 		if err == nil {
 			continue
 		}
-		p, _ := problemOf(located(err, "tasks["+strconv.Itoa(i)+"]"))
+		p, _ := problemOf(located(err, inBatch(i)))
 		switch {
 		case refused == nil:
 			refused = p
@@ -163,8 +168,12 @@ func (s *Server) enqueueBatch(ctx context.Context, in *enqueueIn, batch [][]byte
 	}
 	done, err := s.admin.Tasks.Enqueue(ctx, list)
 	if err != nil && len(done) < len(list) { // else it is that of some partitions, and the answer says which tasks are theirs
+		var one *producer.BatchError
+		if errors.As(err, &one) && len(done) == 0 { // no task is added, as if it were refused above
+			return nil, located(one.Err, inBatch(one.Index))
+		}
 		if p, known := problemOf(err); known && len(list) > 1 {
-			p.Detail += fmt.Sprintf("; %d of the %d tasks before that are answered for: with an id or a unique key each, the batch can be sent again", len(done), len(list))
+			p.Detail += fmt.Sprintf("; %d of the %d tasks are answered for: with an id or a unique key each, the batch can be sent again", len(done), len(list))
 			return nil, p
 		}
 		return nil, err

@@ -13,7 +13,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/onbeat/onbeat"
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/handlers"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -127,6 +130,46 @@ func TestEnqueue_refusesEachFieldThatIsWrong(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("it refuses %q, want %q", got, want)
 		}
+	}
+}
+
+// What is found only when the tasks are added is told as what is found before.
+func TestEnqueue_ofABatchSaysWhichTaskIsRefused(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	whole := serveOn(t, rdb, Config{})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: testredis.Namespace(t), Partitions: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parted, err := New(d.Admin(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(parted.Close)
+	for _, c := range []struct {
+		s     *Server
+		bad   string
+		field string
+	}{
+		{parted, `{"type":"job","id":"n2","key":"q2"}`, "id"},
+		{parted, `{"type":"job","id":"n@2"}`, "id"},
+		{whole.Server, `{"type":"job","unique":"n@2"}`, "unique"},
+	} {
+		s := &service{c.s, t, rdb, whole.ns}
+		for body, at := range map[string]string{`{"tasks":[{"type":"job"},` + c.bad + `,{"type":"job"}]}`: "tasks[1].", `{"tasks":[` + c.bad + `]}`: "tasks[0]."} {
+			code, _, text := s.call(http.MethodPost, "/v1/tasks", body)
+			var p Problem
+			if err := json.Unmarshal([]byte(text), &p); err != nil || code != 400 || len(p.Errors) != 1 {
+				t.Fatalf("%d %s %v", code, text, err)
+			}
+			if f := p.Errors[0]; f.Field != at+c.field || f.Pointer != pointer(at+c.field) || !strings.HasPrefix(p.Detail, f.Field+" ") || strings.Contains(p.Detail, "answered for") {
+				t.Errorf("%s: %s", body, text)
+			}
+		}
+	}
+	if list, err := d.Admin().Tasks.List(t.Context(), admin.TaskQuery{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("%v, %v", list.Items, err)
 	}
 }
 

@@ -234,7 +234,11 @@ func (r *Registry) Pause(ctx context.Context, d time.Duration, reason string) (V
 	if d < 0 || d > LongestPause {
 		return View{}, &task.FieldError{Field: "for", Value: d.String(), Reason: "out of range", Hint: "up to " + LongestPause.String()}
 	}
-	return r.view(ctx, "pause", pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds(), queue.Actor(ctx), reason)
+	verb := "pause"
+	if d == 0 {
+		verb = "resume"
+	}
+	return r.view(ctx, verb, pauseScript, r.first(), (d + time.Millisecond - 1).Milliseconds(), queue.Actor(ctx), reason)
 }
 
 // Paused returns until when no instance may claim, by the clock of Redis, and why, if a reason was given. Both are zero without a pause.

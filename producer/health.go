@@ -30,7 +30,7 @@ type Health struct {
 	// Skipped is how many slots were skipped because a run before them went on, since a run ended or was lost or handed back; Missed is how
 	// many were missed since Success.
 	Skipped, Missed int64
-	// Noted is when anything was last noted.
+	// Noted is up to when it is known what became of slots: when anything was last noted, or a slot that was cancelled before it came.
 	Noted time.Time
 	// Took is how long a run usually takes: a moving average.
 	Took time.Duration
@@ -52,7 +52,7 @@ func (h *Health) add(n *history.Note) bool {
 		if h.Took > 0 {
 			took = (3*h.Took + n.Took) / 4
 		}
-		*h = Health{Success: n.At, Ended: n.At, Outcome: n.Word, Took: took}
+		*h = Health{Success: n.At, Ended: n.At, Outcome: n.Word, Took: took, Noted: h.Noted}
 	case history.Dead:
 		h.trouble(n.At)
 		h.Dead++
@@ -62,6 +62,7 @@ func (h *Health) add(n *history.Note) bool {
 		h.Skipped = 0
 	case history.Cancelled:
 		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
+		h.Noted = maxTime(h.Noted, n.Slot) // it may have been pushed ahead: when it comes, nothing waits
 	case history.Failed, history.Lost:
 		h.trouble(n.At)
 		h.Failed++
@@ -80,7 +81,7 @@ func (h *Health) add(n *history.Note) bool {
 	default:
 		return false
 	}
-	h.Noted = n.At
+	h.Noted = maxTime(h.Noted, n.At)
 	return true
 }
 

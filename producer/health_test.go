@@ -75,6 +75,28 @@ func values(list map[string]*Health) map[string]Health {
 	return out
 }
 
+// A slot that was pushed ahead and cancelled is settled, whatever else is noted before it comes.
+func TestHealth_knowsASlotThatWasCancelledBeforeItCame(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1795338400000).UTC()
+	slot := at.Add(5 * time.Second)
+	for _, then := range []string{"done 1 1000", "failed 1 1000", "dead 3 1000", "lost 1 1000", "returned 1 1000", "cancelled 1 1000"} {
+		var h Health
+		for i, line := range []string{task.SlotID("s", slot) + " cancelled 0 0", "s!x " + then, task.SlotID("s", at.Add(-time.Minute)) + " " + then} {
+			n := history.Parse(line)
+			n.At = at.Add(time.Duration(i) * time.Second)
+			if h.add(&n); !h.Noted.Equal(slot) {
+				t.Errorf("after %q it knows up to %v, want %v", line, h.Noted, slot)
+			}
+		}
+		n := history.Parse(task.SlotID("s", at) + " " + then)
+		n.At = slot.Add(time.Second)
+		if h.add(&n); !h.Noted.Equal(n.At) {
+			t.Errorf("%s: it knows up to %v, want %v", then, h.Noted, n.At)
+		}
+	}
+}
+
 func TestHealth_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795338400000).UTC()

@@ -12,6 +12,11 @@ import (
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/input"
+	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/internal/store"
+	"github.com/onbeat/onbeat/internal/wording"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -30,9 +35,11 @@ type taskFile struct {
 	app     *app
 	name    string // as errors show it
 	check   *checker
+	places  split.Map // of the tasks
 	skipBad bool
 	summary fileSummary
 	kinds   map[kind]bool // of the tasks that were added
+	among   bool          // some tasks failed, and those that were added stand anywhere among them
 }
 
 // file adds the tasks of a file. It checks all of them before it adds the first. A stream is checked batch by batch.
@@ -47,6 +54,14 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 		return err
 	}
 	defer source.Close()
+	client, err := a.connectTo(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if f.places, err = placesOf(ctx, target); err != nil {
+		return err
+	}
 	if again && !c.SkipBad {
 		if err := f.read(ctx, source, func([]*task.Task, []int) error { return nil }); err != nil {
 			return err
@@ -55,11 +70,6 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	client, err := a.connectTo(ctx, target)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	p := a.progress()
 	err = f.read(ctx, source, func(batch []*task.Task, lines []int) error {
 		defer p.say("enqueued %d", f.summary.Enqueued)
@@ -71,6 +81,35 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	}
 	a.sayUnhandled(ctx, client, slices.SortedFunc(maps.Keys(f.kinds), func(a, b kind) int { return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(a.queue, b.queue)) }))
 	return f.report()
+}
+
+// placesOf returns where tasks lie in the namespace of a client that is connected. Of one behind an API it knows nothing: there the API
+// refuses what lies apart.
+func placesOf(ctx context.Context, t target) (split.Map, error) {
+	if t.api != "" {
+		return split.Map{}, nil
+	}
+	rdb, err := t.dial()
+	if err != nil {
+		return split.Map{}, err
+	}
+	defer rdb.Close()
+	if t.cfg.Partitions == 0 { // else Redis was asked when the client connected
+		err = t.split(ctx, rdb)
+	}
+	if err != nil || t.cfg.Partitions < 2 {
+		return split.Map{}, err
+	}
+	ctx, done := context.WithTimeout(ctx, connectTime)
+	defer done()
+	noted, err := queue.Limited(ctx, rdb, t.cfg.Namespace)
+	if err != nil && !store.Retryable(err) { // one that does not answer says so when the tasks are added
+		return split.Map{}, err
+	}
+	return split.Map{Partitions: t.cfg.Partitions, Limited: func(typ string) bool {
+		_, own := t.cfg.Limits[typ] // which is noted with the first task
+		return own || slices.Contains(noted, typ)
+	}}, nil
 }
 
 // open opens the file. again reports whether the file can be read twice.
@@ -135,6 +174,12 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 	if err == nil {
 		t, err = f.check.task(spec)
 	}
+	if err == nil {
+		err = producer.CheckNames(t)
+	}
+	if err == nil {
+		_, err = f.places.Task(t)
+	}
 	if err != nil {
 		return nil, &config.Problem{File: f.name, Line: lines.n, Err: err}
 	}
@@ -144,32 +189,71 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 // add adds a batch, and tells of each line whose task Redis refuses: of such lines it returns [errSaid], unless bad lines are skipped.
 func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines []int) error {
 	f.app.carryTrace(batch)
-	results, err := c.Tasks.Enqueue(ctx, batch)
 	bad := f.summary.Bad
-	for i, r := range results {
-		switch {
-		case r.Err == nil:
-			f.summary.Enqueued++
-			f.kinds[kind{batch[i].Type, batch[i].Queue}] = true
-		case r.There() != nil:
-			f.summary.AlreadyThere++
-		default:
-			f.summary.Bad++
-			fmt.Fprintln(f.app.err, "onbeat:", said(&config.Problem{File: f.name, Line: lines[i], Err: r.Err}))
+	for {
+		results, err := c.Tasks.Enqueue(ctx, batch)
+		for i, r := range results {
+			f.count(r, batch[i], lines[i])
 		}
+		at, why := refusedOf(err, len(results), len(batch))
+		switch {
+		case why != nil && !f.skipBad:
+			return &config.Problem{File: f.name, Line: lines[at], Err: why}
+		case why != nil: // who adds the tasks, such as an API, knows more than was known here, and adds none of the others
+			f.bad(lines[at], why)
+			done := len(results)
+			batch, lines = slices.Concat(batch[done:at], batch[at+1:]), slices.Concat(lines[done:at], lines[at+1:])
+			if len(batch) == 0 {
+				return nil
+			}
+			continue
+		case err == nil && f.summary.Bad > bad && !f.skipBad:
+			return errSaid
+		}
+		f.among = err != nil && len(results) == len(batch)
+		return err
 	}
-	if err == nil && f.summary.Bad > bad && !f.skipBad {
-		return errSaid
-	}
-	return err
 }
 
-// partly adds to an error how many tasks were added before it.
-func (f *taskFile) partly(err error) error {
-	if n := f.summary.Enqueued; n > 0 {
-		return fmt.Errorf("%w; %d tasks before that were enqueued", err, n)
+// refusedOf returns which task of a batch an error refuses, and why; nil if it refuses none. The place is from done to before of,
+// whatever an API says.
+func refusedOf(err error, done, of int) (at int, why error) {
+	var one *producer.BatchError
+	if !errors.As(err, &one) || one.Index < done || one.Index >= of {
+		return 0, nil
 	}
-	return err
+	return one.Index, one.Err
+}
+
+// count notes what became of the task of a line.
+func (f *taskFile) count(r admin.Enqueued, t *task.Task, line int) {
+	switch {
+	case r.Err == nil:
+		f.summary.Enqueued++
+		f.kinds[kind{t.Type, t.Queue}] = true
+	case r.There() != nil:
+		f.summary.AlreadyThere++
+	default:
+		f.bad(line, r.Err)
+	}
+}
+
+// bad tells of a bad line.
+func (f *taskFile) bad(line int, err error) {
+	f.summary.Bad++
+	fmt.Fprintln(f.app.err, "onbeat:", said(&config.Problem{File: f.name, Line: line, Err: err}))
+}
+
+// partly adds to an error how many tasks were added all the same. If some partitions failed, those of the others are also further down.
+func (f *taskFile) partly(err error) error {
+	n := f.summary.Enqueued
+	switch {
+	case n == 0:
+		return err
+	case f.among:
+		return fmt.Errorf("%w; %s enqueued", err, wording.Count(int64(n), "other task was", "other tasks were"))
+	}
+	return fmt.Errorf("%w; %s enqueued", err, wording.Count(int64(n), "task before that was", "tasks before that were"))
 }
 
 // report prints the results of the lines. It fails if a line was bad: the user saw an error for that line, and its task is not enqueued.

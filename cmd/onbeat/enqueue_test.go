@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/split"
+	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -281,4 +287,116 @@ func TestEnqueue_notesThatNoInstanceRuns(t *testing.T) {
 		}
 	}
 	s.fails(1, []string{"enqueue", "echo", "--strict"}, "no instance runs")
+}
+
+// six returns a shell in a namespace that is about to have six partitions, and the args of its commands. A type has a limit.
+func six(t *testing.T) (s *shell, enqueue func(args ...string) []string) {
+	t.Helper()
+	s = newShell(t)
+	file := s.file("six.yaml", "partitions: 6\nlimits: {scarce: 1}\n")
+	return s, func(args ...string) []string { return append([]string{"enqueue", "-c", file, "--file"}, args...) }
+}
+
+// apartLines are tasks two of whose names lie apart in six partitions: a key, and a type with a limit.
+var apartLines = []struct{ line, field string }{
+	{`{"type":"echo","id":"n2","key":"q2"}`, "id"},
+	{`{"type":"scarce","id":"n2"}`, "id"},
+	{`{"type":"echo","id":"x@1"}`, "id"}, // in no namespace may a caller say that
+}
+
+func TestEnqueueFile_skipsWhatLiesApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range apartLines {
+		s, enqueue := six(t)
+		text := `{"type":"echo","id":"n1"}` + "\n" + c.line + "\n" + `{"type":"echo","id":"n3"}` + "\n"
+		for _, source := range []string{s.file("apart.jsonl", text), "-"} {
+			r := s.run(text, enqueue(source, "--skip-bad")...)
+			want := "enqueued 2, 0 already there, 1 bad\n"
+			if source == "-" {
+				want = "enqueued 0, 2 already there, 1 bad\n"
+			}
+			if r.code != exitFailed || r.out != want || strings.Count(r.err, "\n") != 1 || !regexp.MustCompile(`^onbeat: \S*(apart.jsonl|stdin):2: `+c.field).MatchString(r.err) {
+				t.Errorf("%s in %s: %+v", c.line, source, r)
+			}
+		}
+	}
+}
+
+// A later command learns from Redis how the namespace is split, and which types have a limit.
+func TestEnqueueFile_isRefusedForALineThatLiesApart(t *testing.T) {
+	t.Parallel()
+	s, enqueue := six(t)
+	good := `{"type":"job"}` + "\n"
+	for _, c := range apartLines {
+		s.fails(exitAsked, enqueue(s.file("apart.jsonl", strings.Repeat(good, 2000)+c.line+"\n"+good)), "apart.jsonl:2001: "+c.field)
+	}
+	s.nothingWritten()
+	s.must(enqueue(s.file("good.jsonl", good))...)
+	for _, c := range apartLines {
+		s.fails(exitAsked, []string{"enqueue", "--file", s.file("apart.jsonl", strings.Repeat(good, 2000)+c.line+"\n"+good)}, "apart.jsonl:2001: "+c.field)
+	}
+	if out := s.must("tasks", "list"); strings.Count(out, "job") != 1 {
+		t.Errorf("more was added: %.300s", out)
+	}
+}
+
+// What only the API knows of a batch is a bad line too.
+func TestEnqueueFile_skipsWhatTheAPIRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	d, err := onbeat.New(s.rdb, onbeat.Config{Namespace: s.ns, Partitions: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := api.New(d.Admin(), api.Config{Tokens: func() []api.Token { return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken}} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Close()
+		h.Close()
+	})
+	apart := `{"type":"echo","id":"n2","key":"q2"}` + "\n"
+	file := s.file("apart.jsonl", apart+`{"type":"echo","id":"n1"}`+"\n"+apart+`{"type":"echo","id":"n3"}`+"\n"+apart)
+	env := testEnv("ONBEAT_API", h.URL, "ONBEAT_TOKEN", apiToken)
+	r := runWith(t.Context(), env, "", "enqueue", "--file", file, "--skip-bad")
+	if r.code != exitFailed || r.out != "enqueued 2, 0 already there, 3 bad\n" || strings.Count(r.err, "\n") != 3 || strings.Count(r.err, "apart.jsonl:5: id ") != 1 {
+		t.Errorf("%+v", r)
+	}
+	s.failed(runWith(t.Context(), env, "", "enqueue", "--file", file), exitAsked, "over the API", "apart.jsonl:1: id ")
+}
+
+// An API may say anything of a batch.
+func TestRefusedOf_isATaskOfTheBatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ index, done, of, want int }{{3, 0, 4, 3}, {3, 3, 4, 3}, {-1, 0, 4, 0}, {4, 0, 4, 0}, {2, 3, 4, 0}} {
+		at, why := refusedOf(fmt.Errorf("over HTTP: %w", &producer.BatchError{Index: c.index, Err: task.ErrInvalid}), c.done, c.of)
+		if at != c.want || (why != nil) != (c.want > 0) {
+			t.Errorf("%+v: %d, %v", c, at, why)
+		}
+	}
+}
+
+// Of a namespace that is split, the tasks of the other partitions are added wherever they stand in the file.
+func TestEnqueueFile_saysThatOthersWereEnqueued(t *testing.T) {
+	t.Parallel()
+	s, enqueue := six(t)
+	where, lines, failed := split.Map{Partitions: 6}, "", 0
+	for i := range 12 {
+		lines += fmt.Sprintf(`{"type":"echo","id":"v%d"}`+"\n", i)
+		if where.Of(fmt.Sprint("v", i)) == 3 {
+			failed++
+		}
+	}
+	if failed == 0 || failed > 10 || where.Of("v11") == 3 {
+		t.Fatalf("%d tasks of partition 3", failed)
+	}
+	if err := s.rdb.Set(t.Context(), queue.Partition{Namespace: s.ns, Number: 3}.Keys().Tasks, "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	r := s.run("", enqueue(s.file("v.jsonl", lines))...)
+	if r.code != exitFailed || strings.Count(r.err, "v.jsonl:") != failed || !strings.Contains(r.err, fmt.Sprintf("; %d other tasks were enqueued", 12-failed)) {
+		t.Errorf("%d failed: %+v", failed, r)
+	}
 }

@@ -31,6 +31,8 @@ func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
 		return nil // the config knows what Redis has lost
 	case errors.Is(err, queue.ErrPartitions):
 		return &failure{err, "start an instance, which writes it again; or give --config with partitions"}
+	case err != nil && strings.Contains(err.Error(), "MOVED "):
+		return &failure{fmt.Errorf("%s: %w", secret.URL(t.url), err), admin.OneNode}
 	case err != nil && t.cfg.Partitions > 1 && store.Retryable(err):
 		return nil // each answer says which partitions do not answer
 	case err != nil && !store.Retryable(err):

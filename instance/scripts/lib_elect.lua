@@ -120,6 +120,9 @@ local function newer(m, best)
   if not best or m.order ~= best.order then
     return not best or m.order > best.order
   end
+  if part and m.release ~= best.release then
+    return m.release > best.release -- first seen in one millisecond, each in another partition: all must agree
+  end
   if part and m.id ~= best.id then
     return draw(m) > draw(best)
   end
@@ -255,7 +258,7 @@ local function elect()
       end
     end
   end
-  if best and incumbent and best.lead == "sticky" and incumbent.order == best.order then
+  if best and incumbent and best.lead == "sticky" and incumbent.order == best.order and incumbent.release == best.release then
     best = incumbent
   end
   if not best and resigned then

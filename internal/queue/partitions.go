@@ -44,6 +44,9 @@ func Split(ctx context.Context, rdb redis.UniversalClient, namespace string, n i
 		args = append(args, typ)
 	}
 	reply, err := splitScript.Run(ctx, rdb, []string{p.Keys().Meta}, args)
+	if store.Retryable(err) {
+		return nil, fmt.Errorf("ask the node of %s for the number of partitions: %w", p.Keys().Meta, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("namespace %q with %d partitions: %w", namespace, n, err)
 	}

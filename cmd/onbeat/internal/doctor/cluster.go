@@ -37,9 +37,19 @@ func (d *doctor) cluster(ctx context.Context) {
 			"slot %d, which holds the namespace, is being moved %s: until the move ends, the cluster refuses most of onbeat's calls", slot, move)
 	case d.bare:
 		d.ok("cluster", "ok; only its node %s is checked", at)
+	case d.number > 0 && d.info["connected_slaves"] == "0" && d.wantsFullCoverage(ctx):
+		d.warn("cluster", "redis-cli --cluster call "+at+" CONFIG SET cluster-require-full-coverage no, and the same in redis.conf; or give each primary a replica",
+			"if a primary without a replica is away, the other nodes refuse all calls too, so no partition goes on: cluster-require-full-coverage is yes")
 	default:
 		d.ok("cluster", "ok; the namespace is on %s", at)
 	}
+}
+
+// wantsFullCoverage reports whether the node serves nothing once a part of the cluster is away. A user who may not ask is not warned.
+func (d *doctor) wantsFullCoverage(ctx context.Context) bool {
+	const name = "cluster-require-full-coverage"
+	settings, err := d.node.ConfigGet(ctx, name).Result()
+	return err == nil && settings[name] == "yes"
 }
 
 // move returns the namespace's slot and, if the slot is being moved, from where to where. Each node knows only its own side of

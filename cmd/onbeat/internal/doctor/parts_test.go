@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/split"
@@ -107,5 +109,33 @@ func TestExamine_namesTheKeyWithTheNumberOfPartitions(t *testing.T) {
 	}
 	if checks := rights(append(rules, "~"+meta), Config{Partitions: 2}); len(checks) != 1 || checks[0].State != OK {
 		t.Errorf("with the right: %+v", checks)
+	}
+}
+
+// In a cluster that wants to be whole, a primary without a replica takes all partitions with it: the doctor warns before it does.
+func TestExamine_warnsOfAClusterThatMustBeWhole(t *testing.T) {
+	t.Parallel()
+	server, ns := testredis.Private(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"), testredis.Namespace(t)
+	node := server.Client()
+	if err := node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, 30*time.Second, func() bool { return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok") }, "the cluster is ok")
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	if _, err := queue.Split(t.Context(), rdb, ns, 2); err != nil {
+		t.Fatal(err)
+	}
+	for whole, want := range map[string]string{"yes": Warn, "no": OK} {
+		if err := node.ConfigSet(t.Context(), "cluster-require-full-coverage", whole).Err(); err != nil {
+			t.Fatal(err)
+		}
+		report, err := Examine(t.Context(), Config{Redis: rdb, Namespace: ns, Partitions: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(report.Checks, func(c Check) bool { return c.Name == "cluster" }); i < 0 || report.Checks[i].State != want {
+			t.Errorf("full coverage %s: %+v", whole, report.Checks)
+		}
 	}
 }

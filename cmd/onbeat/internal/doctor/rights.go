@@ -13,7 +13,7 @@ import (
 
 // rights checks the user's rights to all that an instance does.
 func (d *doctor) rights(ctx context.Context) {
-	if d.cfg.Uncounted { // which rights it needs depends on that
+	if d.cfg.Uncounted && d.node != nil { // it connects; which rights it needs depends on that
 		meta := d.q.Keys().Meta
 		d.fail("rights", "ACL SETUSER "+d.user()+" ~"+meta+" ("+admin.RightsPage+"), or give --config with partitions; then run the doctor again",
 			"this user may not read %s, so it is not known whether the namespace is split into partitions", meta)
