@@ -108,6 +108,9 @@ func (d *Dispatcher) open(ctx context.Context) error {
 			defer d.mu.Unlock()
 			return d.checkPlaces(d.schedules)
 		}
+		if ctx.Err() != nil {
+			return nil
+		}
 		if !store.Retryable(err) {
 			return err
 		}

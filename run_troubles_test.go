@@ -54,7 +54,7 @@ func TestNotify_tellsThatAllWorkersHang(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return hung.Load() == 2 }, "both workers hang")
 	since := time.Now()
 	testredis.Eventually(t, patience, func() bool { return len(in.notices(notify.Hung)) > 0 }, "a message")
-	if took := time.Since(since); took > 16*time.Second {
+	if took := time.Since(since); took > 25*time.Second { // 15 s, and what a busy machine adds
 		t.Errorf("the message came after %v", took)
 	}
 	_, err := d.Enqueue(t.Context(), task.New("jbo", nil)) // and another trouble, to see that windows go on
