@@ -38,7 +38,7 @@ func (in *inbox) notices(topic notify.Topic) (lines []string) {
 func TestNotify_tellsThatAllWorkersHang(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
-	in := newInbox(t)
+	in, heldUp := newInbox(t), testredis.Witness(t, rdb)
 	d := dispatcher(t, rdb, onbeat.Config{Namespace: testredis.Namespace(t), Concurrency: 2, Drain: -1, Notify: ops(in)})
 	var hung atomic.Int32
 	must(t, d.Handle("job", handlers.Func(func(ctx context.Context, _ *task.Task) error {
@@ -53,9 +53,10 @@ func TestNotify_tellsThatAllWorkersHang(t *testing.T) {
 	}
 	testredis.Eventually(t, patience, func() bool { return hung.Load() == 2 }, "both workers hang")
 	since := time.Now()
+	heldUp()
 	testredis.Eventually(t, patience, func() bool { return len(in.notices(notify.Hung)) > 0 }, "a message")
-	if took := time.Since(since); took > 25*time.Second { // 15 s, and what a busy machine adds
-		t.Errorf("the message came after %v", took)
+	if took, held := time.Since(since), heldUp(); took > 16*time.Second+2*held {
+		t.Errorf("the message came after %v; Redis did not answer for %v", took, held)
 	}
 	_, err := d.Enqueue(t.Context(), task.New("jbo", nil)) // and another trouble, to see that windows go on
 	must(t, err)

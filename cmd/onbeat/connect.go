@@ -33,6 +33,10 @@ type client struct {
 	*admin.Admin
 	namespace string
 	close     func()
+
+	// Of one behind an API these are not known.
+	rdb        redis.UniversalClient
+	partitions int
 }
 
 // target says which Redis and namespace to use. A flag decides; without it the environment and the config file, which must not
@@ -203,7 +207,7 @@ func (a *app) connectTo(ctx context.Context, t target) (*client, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	return &client{Admin: d.Admin(), namespace: t.cfg.Namespace, close: func() {
+	return &client{Admin: d.Admin(), namespace: t.cfg.Namespace, rdb: rdb, partitions: t.cfg.Partitions, close: func() {
 		_ = d.Close()
 		_ = rdb.Close()
 	}}, nil

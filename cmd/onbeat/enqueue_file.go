@@ -59,7 +59,7 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	if f.places, err = placesOf(ctx, target); err != nil {
+	if f.places, err = client.places(ctx, target.cfg.Limits); err != nil {
 		return err
 	}
 	if again && !c.SkipBad {
@@ -83,31 +83,20 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	return f.report()
 }
 
-// placesOf returns where tasks lie in the namespace of a client that is connected. Of one behind an API it knows nothing: there the API
-// refuses what lies apart.
-func placesOf(ctx context.Context, t target) (split.Map, error) {
-	if t.api != "" {
+// places returns where the tasks of a namespace lie, of which these types have a limit in the config. Behind an API it is not known: there the
+// API refuses what lies apart.
+func (c *client) places(ctx context.Context, limits map[string]int) (split.Map, error) {
+	if c.partitions < 2 {
 		return split.Map{}, nil
-	}
-	rdb, err := t.dial()
-	if err != nil {
-		return split.Map{}, err
-	}
-	defer rdb.Close()
-	if t.cfg.Partitions == 0 { // else Redis was asked when the client connected
-		err = t.split(ctx, rdb)
-	}
-	if err != nil || t.cfg.Partitions < 2 {
-		return split.Map{}, err
 	}
 	ctx, done := context.WithTimeout(ctx, connectTime)
 	defer done()
-	noted, err := queue.Limited(ctx, rdb, t.cfg.Namespace)
+	noted, err := queue.Limited(ctx, c.rdb, c.namespace)
 	if err != nil && !store.Retryable(err) { // one that does not answer says so when the tasks are added
 		return split.Map{}, err
 	}
-	return split.Map{Partitions: t.cfg.Partitions, Limited: func(typ string) bool {
-		_, own := t.cfg.Limits[typ] // which is noted with the first task
+	return split.Map{Partitions: c.partitions, Limited: func(typ string) bool {
+		_, own := limits[typ] // which is noted with the first task
 		return own || slices.Contains(noted, typ)
 	}}, nil
 }
