@@ -132,12 +132,13 @@ func (a activityOfParts) catchUp(ctx context.Context, from split.Cursor, fn func
 func (a activityOfParts) followAll(ctx context.Context, from split.Cursor, fn func(Event) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	began := from
 	var turn sync.Mutex // for from and fn
 	var all sync.WaitGroup
 	for i := range a.list {
-		x, begin := &a.list[i], from.In(i+1).ID()
+		x := &a.list[i]
 		all.Go(func() {
-			stop(x.activity.Follow(ctx, begin, func(e Event) error {
+			stop(x.activity.Follow(ctx, began.In(x.number).ID(), func(e Event) error {
 				x.mark(&e)
 				turn.Lock()
 				defer turn.Unlock()
