@@ -27,6 +27,7 @@ type job struct {
 	Redis    string `json:"redis,omitempty"`   // host:port of a server that is there; empty: start one
 	Part     int    `json:"part,omitempty"`    // this process's number, from 0, of several
 	Program  string `json:"program,omitempty"` // the onbeat program, for the scenarios of features
+	Faktory  string `json:"faktory,omitempty"` // Faktory's program
 	API      string `json:"api,omitempty"`     // its URL, for what is around it
 }
 
@@ -95,9 +96,12 @@ func beMeasured(ctx context.Context) (err error) {
 	case c.Redis != "": // one of several
 		return c.takePart(ctx)
 	}
-	if c.Peer == "river" {
+	switch c.Peer {
+	case "river":
 		c.server, err = startPostgres(ctx)
-	} else {
+	case "faktory":
+		c.server, err = startFaktory(ctx, c.Faktory)
+	default:
 		c.server, err = startRedis(ctx, &c.job)
 	}
 	if err != nil {
@@ -161,7 +165,7 @@ func (c *child) begin(ctx context.Context, calls func() int64) *stretch {
 	}
 	s.used = c.read(ctx)
 	if c.Scenario == "S3" || c.Scenario == "S4" {
-		s.machine = startReference(ctx, c.address())
+		s.machine = startReference(ctx, c.redis())
 	}
 	runtime.ReadMemStats(&s.mem)
 	s.counted, s.began, s.cpu = calls(), time.Now(), processorTime()
@@ -212,6 +216,14 @@ func (c *child) perTask(x *cost, n int) {
 
 // address is that of the server, for another process of this run.
 func (c *child) address() string {
+	if f, ok := c.server.(*faktoryServer); ok {
+		return f.addr
+	}
+	return c.redis()
+}
+
+// redis is the address of a Redis that answers a PING.
+func (c *child) redis() string {
 	if r, ok := c.server.(*redisServer); ok {
 		return r.Addr()
 	}

@@ -96,7 +96,7 @@ func machine(ctx context.Context) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, d := range info.Deps {
 		switch d.Path {
-		case "github.com/hibiken/asynq", "github.com/riverqueue/river", "github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5":
+		case "github.com/hibiken/asynq", faktoryModule, "github.com/contribsys/faktory_worker_go", "github.com/riverqueue/river", "github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5":
 			text += fmt.Sprintf("; %s %s", d.Path, d.Version)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout, partitioned, featuresAtOnce, featuresSteady}
 
 // peers are those that are compared, in the order in which they are shown.
-var peers = []string{"onbeat", "raw", "asynq", "bullmq", "river"}
+var peers = []string{"onbeat", "raw", "asynq", "faktory", "bullmq", "river"}
 
 func scenarioOf(name string) *scenario {
 	return scenarios[slices.IndexFunc(scenarios, func(s *scenario) bool { return s.name == name })]

@@ -19,14 +19,20 @@ type bench struct {
 	other   *otherBench // what takes turns with onbeat, or nil
 	found   map[string]setting
 	program string // onbeat, once a scenario needs it
+	faktory string // its server's program
 	results []result
 }
 
 // measure measures all that the settings name. It returns what it has also when it fails.
 func measure(ctx context.Context, s *settings) ([]result, error) {
 	b := &bench{settings: s, found: map[string]setting{}}
+	dir, err := os.MkdirTemp("", "onbeat-bench-programs-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
 	s.peers = slices.DeleteFunc(slices.Clone(s.peers), func(p string) bool {
-		err := installed(p)
+		err := b.install(ctx, p, dir)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "skipping %s: %v\n", p, err)
 		}
@@ -41,11 +47,6 @@ func measure(ctx context.Context, s *settings) ([]result, error) {
 		defer b.other.remove()
 	}
 	if slices.ContainsFunc(scenarios, func(one *scenario) bool { return one.aside && slices.Contains(s.scenarios, one.name) }) {
-		dir, err := os.MkdirTemp("", "onbeat-bench-program-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
 		b.program = filepath.Join(dir, "onbeat")
 		if _, err := command(ctx, filepath.Join("..", ".."), "go", "build", "-o", b.program, "./cmd/onbeat"); err != nil {
 			return nil, err
@@ -61,8 +62,8 @@ func measure(ctx context.Context, s *settings) ([]result, error) {
 	return b.results, nil
 }
 
-// installed finds out whether a peer can run here.
-func installed(peer string) error {
+// install finds out whether a peer can run here, and builds what it needs.
+func (b *bench) install(ctx context.Context, peer, dir string) error {
 	switch peer {
 	case "river":
 		_, err := postgres.Find()
@@ -71,6 +72,9 @@ func installed(peer string) error {
 		return findBullMQ()
 	}
 	_, err := exec.LookPath("redis-server")
+	if err == nil && peer == "faktory" {
+		b.faktory, err = buildFaktory(ctx, dir)
+	}
 	return err
 }
 
@@ -141,7 +145,7 @@ func (b *bench) cells(ctx context.Context, s *scenario) (cells []cell, err error
 				p.Store = "postgres"
 			}
 			cells = append(cells, cell{peer, p})
-			if s.onDisk && !b.quick && peer != "river" {
+			if s.onDisk && !b.quick && peer != "river" && peer != "faktory" { // Faktory writes snapshots, by a configuration of its own
 				p.Store = "aof"
 				cells = append(cells, cell{peer, p})
 			}
@@ -181,7 +185,7 @@ func (b *bench) findBest(ctx context.Context, s *scenario, peer string, p *param
 func (b *bench) run(ctx context.Context, j *job) (m metrics, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
-	j.Profile, j.Program = b.profile, b.program
+	j.Profile, j.Program, j.Faktory = b.profile, b.program, b.faktory
 	from, what := time.Now(), fmt.Sprintf("%s run %d: %s", j.Scenario, j.Run, rowLabel(j.Peer, "", &j.Params))
 	out, err := self(ctx, j).Output()
 	if err == nil {

@@ -61,6 +61,8 @@ func openPeer(ctx context.Context, c *child) (peer, error) {
 		return newAsynq(c.Redis), nil
 	case "river":
 		return newRiver(ctx, c.server.(*postgresServer).URL)
+	case "faktory":
+		return newFaktory(c.Redis)
 	case "raw":
 		return newRaw(ctx, c.Redis)
 	}

@@ -30,15 +30,15 @@ func (p *postgresServer) read(ctx context.Context) (u used, err error) {
 		return u, err
 	}
 	defer c.Close(ctx)
-	u.cpu = p.cpu()
+	u.cpu = processorTimeOf(p.PID())
 	return u, c.QueryRow(ctx, `select (select xact_commit + xact_rollback from pg_stat_database where datname = current_database())::float8,
 		coalesce((select sum(pg_total_relation_size(oid)) from pg_class where relname = 'river_job'), 0)::float8`).Scan(&u.commands, &u.bytes)
 }
 
-// cpu adds up the postmaster, its children, and those of its children that have ended, in µs.
-func (p *postgresServer) cpu() (sum float64) {
+// processorTimeOf adds up a process, its children, and those of its children that have ended, in µs.
+func processorTimeOf(pid int) (sum float64) {
 	const tick = 1e6 / 100 // of /proc/PID/stat
-	postmaster := strconv.Itoa(p.PID())
+	parent := strconv.Itoa(pid)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
@@ -47,9 +47,9 @@ func (p *postgresServer) cpu() (sum float64) {
 		}
 		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 		fields := f[11:13] // utime and stime of its own
-		if filepath.Base(filepath.Dir(path)) == postmaster {
+		if filepath.Base(filepath.Dir(path)) == parent {
 			fields = f[11:15] // and of its children that have ended
-		} else if f[1] != postmaster {
+		} else if f[1] != parent {
 			continue
 		}
 		for _, text := range fields {

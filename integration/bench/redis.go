@@ -56,8 +56,10 @@ func (r *redisServer) stop() {
 // read reads what the server has used. Its memory is all that it allocated but for the buffers of connections and of the
 // append-only file, and the scripts it keeps. (Its own "dataset" figure also leaves out the table of keys, which is a good part
 // of what a peer with a key a task occupies.)
-func (r *redisServer) read(ctx context.Context) (used, error) {
-	info, err := r.rdb.Info(ctx, "cpu", "stats", "memory").Result()
+func (r *redisServer) read(ctx context.Context) (used, error) { return readRedis(ctx, r.rdb) }
+
+func readRedis(ctx context.Context, rdb *redis.Client) (used, error) {
+	info, err := rdb.Info(ctx, "cpu", "stats", "memory").Result()
 	v := map[string]float64{}
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
