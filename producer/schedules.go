@@ -153,23 +153,32 @@ func (s *Schedules) List(ctx context.Context) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Status
+	var order []*Status // a Status is large: it is copied once, when its place is known
 	var unread []error
 	if _, err := s.q.Schedules(ctx, func(part []queue.Stored) error {
+		some := make([]Status, 0, len(part))
 		for _, st := range part {
 			status, err := statusOf(st, now)
 			if err != nil {
 				unread = append(unread, err)
 				continue
 			}
-			list = append(list, status)
+			some = append(some, status)
+			order = append(order, &some[len(some)-1])
 		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
-	list = slices.CompactFunc(list, func(a, b Status) bool { return a.Schedule.Name == b.Schedule.Name })
+	slices.SortStableFunc(order, func(a, b *Status) int { return strings.Compare(a.Schedule.Name, b.Schedule.Name) })
+	order = slices.CompactFunc(order, func(a, b *Status) bool { return a.Schedule.Name == b.Schedule.Name })
+	if len(order) == 0 {
+		return nil, errors.Join(unread...)
+	}
+	list := make([]Status, len(order))
+	for i, status := range order {
+		list[i] = *status
+	}
 	if err := s.addDeclarer(ctx, list); err != nil {
 		return nil, err
 	}
