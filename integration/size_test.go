@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -116,10 +117,9 @@ func (s *sizeStory) step(name string, do func() error) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	for _, x := range slow {
-		if x.Duration > step.held {
-			step.held, step.by = x.Duration, fmt.Sprintf("%.200q", x.Args[2:])
-		}
+	slices.SortFunc(slow, func(a, b redis.SlowLog) int { return cmp.Compare(b.Duration, a.Duration) })
+	if excused := int(step.took / (10 * time.Second)); len(slow) > excused { // once in so long a core is not there when Redis needs it
+		step.held, step.by = slow[excused].Duration, fmt.Sprintf("%.200q", slow[excused].Args[2:])
 	}
 	s.steps = append(s.steps, step)
 }
@@ -132,6 +132,7 @@ func tellSize(t *testing.T, n int) *sizeStory {
 		t.Fatal(err)
 	}
 	w := rig.On(t, srv.URL())
+	w.Try("version") // builds the program
 	s := &sizeStory{T: t, n: n, rdb: rdb, ns: w.NS}
 	empty := s.used()
 	first := s.instance("v1", s.schedules(0))
