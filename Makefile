@@ -60,8 +60,8 @@ image: ## Build the container image onbeat on the local engine.
 
 .PHONY: demo
 demo: ## Show a rollout that loses no beat.
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
-	@./$(BIN) demo
+	@$(GO) build -trimpath -tags demo -ldflags '$(LDFLAGS)' -o $(BIN)-demo ./cmd/onbeat
+	@./$(BIN)-demo demo
 
 # Tests that look at onbeat from outside are a module of its own: a program that imports onbeat has nothing to do with
 # toxiproxy, chromedp, the peers of the bench and other evaluators of cron expressions.

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	_ "modernc.org/sqlite" // for archives and outboxes
 
 	"github.com/onbeat/onbeat/archive/sqlarchive"
-	_ "github.com/onbeat/onbeat/postgres"
 )
 
 // Archive says where the archive is, and what it keeps.
@@ -53,6 +51,9 @@ func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
 // checkArchive refuses an archive that cannot be used.
 func (f *File) checkArchive() error {
 	c := sqlarchive.Config{URL: f.Archive.URL, Keep: f.Archive.Keep}
+	if c.URL == "" && c.Keep == 0 {
+		return nil
+	}
 	if c.URL == "" || strings.HasPrefix(c.URL, FilePrefix) || variable.MatchString(c.URL) {
 		c.URL = "sqlite:///elsewhere" // a file, a flag or the environment says it; the rest is checked all the same
 	}
