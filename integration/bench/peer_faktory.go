@@ -71,7 +71,7 @@ func startFaktory(ctx context.Context, program string) (f *faktoryServer, err er
 			return f, c.Close()
 		}
 		if time.Since(began) > 20*time.Second {
-			return nil, fmt.Errorf("Faktory does not answer: %w\n%s", err, said.String())
+			return nil, fmt.Errorf("the server of Faktory does not answer: %w\n%s", err, said.String())
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (f *faktoryPeer) connections(n int) (*client.Pool, error) {
 
 // Dial makes it a client.Dialer whose commands are counted.
 func (f *faktoryPeer) Dial(network, addr string) (net.Conn, error) {
-	c, err := net.Dial(network, addr)
+	c, err := (&net.Dialer{}).DialContext(context.Background(), network, addr)
 	return countedConn{c, &f.calls}, err
 }
 

@@ -8,13 +8,14 @@ import (
 // enqueue is S1: delayed tasks are added, by the peer's best bulk method, or one at a time from several goroutines.
 var enqueue = &scenario{
 	name: "S1", title: "Enqueue", onDisk: true,
-	columns: []column{rate, serverCPU, commands, calls, bytesEach, clientCPU, allocs},
+	columns: []column{rate, serverCPU, commands, calls, bytesEach, clientCPU, allocs, {"call_p50_ms", "a call p50, ms"}, {"call_p99_ms", "p99, ms"}},
 	plan: func(quick bool, peer string) []params {
 		callers, batch := bulkOf(peer)
 		n := sizes(quick, 10_000, 100_000)
 		return []params{
 			{How: "bulk", Tasks: n, Bytes: 64, Callers: callers, Batch: batch},
 			{How: "one", Tasks: n, Bytes: 64, Callers: 16},
+			{How: "one", Tasks: n / 10, Bytes: 64, Callers: 1},
 			{How: "bulk", Tasks: n, Bytes: 1024, Callers: callers, Batch: batch},
 		}
 	},
@@ -27,13 +28,16 @@ var enqueue = &scenario{
 		}
 		tasks := numbered(w.Tasks, w.Bytes, func(i int) time.Time { return due.Add(time.Duration(i%100_000) * time.Millisecond) })
 		add, batch := p.Bulk, w.Batch
+		var took []time.Duration
 		if w.How == "one" {
-			batch = 16
+			batch, took = 16, make([]time.Duration, w.Tasks)
 			add = func(ctx context.Context, tasks []work) error {
 				for _, t := range tasks {
+					from := time.Now()
 					if err := p.One(ctx, t); err != nil {
 						return err
 					}
+					took[t.n] = time.Since(from)
 				}
 				return nil
 			}
@@ -44,6 +48,7 @@ var enqueue = &scenario{
 		}
 		x := s.end(ctx)
 		c.perTask(&x, w.Tasks)
+		delays(c.metrics, "call", took)
 		c.metrics["tasks_per_s"] = float64(w.Tasks) / x.Seconds
 		c.metrics["bytes_per_task"] = x.used.bytes / float64(w.Tasks)
 		return leaves(ctx, p, w.Tasks+1)

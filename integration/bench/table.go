@@ -105,7 +105,10 @@ func rowsOf(all []result, scenario string) []*row {
 
 // kind is what is the same for all peers that are compared.
 func (p params) kind() params {
-	p.Callers, p.Batch, p.Tasks, p.Seconds, p.Tuned = 0, 0, 0, 0, false
+	p.Batch, p.Tasks, p.Seconds, p.Tuned = 0, 0, 0, false
+	if p.How != "one" {
+		p.Callers = 0
+	}
 	if p.Best || p.Backlog > 0 || p.Processes > 0 {
 		p.Concurrency, p.Servers = 0, 0
 	}
@@ -131,6 +134,7 @@ func (p *params) label() string {
 	add("%s partitions", p.Partitions)
 	word(p.How == "bulk", "in bulk")
 	word(p.How == "one", "one at a time")
+	word(p.How == "one" && p.Callers == 1, "a lone caller")
 	if p.How != "" {
 		add("%s bytes", p.Bytes)
 	} else if p.Rate+p.Backlog+p.Instances+p.Jobs+p.Schedules+p.Processes == 0 && p.Feature == "" { // S2

@@ -5,7 +5,7 @@ import Redis from 'ioredis';
 
 const job = JSON.parse(process.env.ONBEAT_BENCH_JOB);
 const { params } = job;
-const print = (what) => process.stdout.write(`${JSON.stringify(what)}\n`);
+const print = (what, then) => process.stdout.write(`${JSON.stringify(what)}\n`, then);
 
 // Calls counts the commands sent to Redis; those inside scripts are not among them.
 let calls = 0;
@@ -146,12 +146,15 @@ const scenarios = {
     const due = Date.now() + far;
     await queue.addBulk([{ n: 0, bytes: params.payload_bytes, due }].map(jobOf));
     const tasks = numbered(params.tasks, params.payload_bytes, (i) => due + (i % 100_000));
+    const took = [];
     await begin();
     if (params.how === 'one') {
       await spread(tasks.length, params.callers, 16, async (a, b) => {
         for (const t of tasks.slice(a, b)) {
           const { name, data: d, opts } = jobOf(t);
+          const at = performance.now();
           await queue.add(name, d, opts);
+          took.push(performance.now() - at);
         }
       });
     } else {
@@ -159,7 +162,9 @@ const scenarios = {
     }
     const cost = await end();
     await left(params.tasks + 1);
-    return { ...perTask(cost, params.tasks), tasks_per_s: params.tasks / cost.seconds, bytes_per_task: cost.server.bytes / params.tasks };
+    const metrics = { ...perTask(cost, params.tasks), tasks_per_s: params.tasks / cost.seconds, bytes_per_task: cost.server.bytes / params.tasks };
+    if (took.length) quantiles(metrics, 'call', took);
+    return metrics;
   },
   async S2() {
     await bulk(numbered(params.tasks, params.payload_bytes));
@@ -254,5 +259,4 @@ const scenarios = {
   },
 };
 
-print(await scenarios[job.scenario]());
-process.exit(0);
+print(await scenarios[job.scenario](), () => process.exit(0)); // not before all of it is written
