@@ -161,7 +161,7 @@ BENCH_NODE = @if command -v npm >/dev/null 2>&1 && [ ! -d integration/bench/node
 	cd integration/bench/node && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent || echo "BullMQ could not be installed"; fi
 
 .PHONY: bench
-bench: ## Measure onbeat beside its peers (85 minutes), for docs/performance.md.
+bench: ## Measure onbeat beside its peers (75 minutes), for docs/performance.md.
 	$(BENCH_NODE)
 	cd integration/bench && $(GO) run . $(BENCH)
 
