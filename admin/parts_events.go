@@ -132,7 +132,7 @@ func (a activityOfParts) catchUp(ctx context.Context, from split.Cursor, fn func
 func (a activityOfParts) followAll(ctx context.Context, from split.Cursor, fn func(Event) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	began := from
+	began := from       // from may move on before the last partition begins
 	var turn sync.Mutex // for from and fn
 	var all sync.WaitGroup
 	for i := range a.list {
