@@ -28,6 +28,7 @@ const faktoryModule = "github.com/contribsys/faktory"
 type faktoryServer struct {
 	addr, dir string
 	cmd       *exec.Cmd
+	end       func() // asks it to end
 	rdb       *redis.Client
 }
 
@@ -38,40 +39,46 @@ func buildFaktory(ctx context.Context, dir string) (program string, err error) {
 	return program, err
 }
 
-func startFaktory(ctx context.Context, program string) (f *faktoryServer, err error) {
-	f = &faktoryServer{}
-	if f.dir, err = os.MkdirTemp("", "onbeat-bench-faktory-"); err != nil {
-		return nil, err
+func startFaktory(ctx context.Context, program string) (*faktoryServer, error) {
+	f := &faktoryServer{}
+	err := f.start(ctx, program)
+	if err != nil {
+		f.stop()
 	}
-	defer func() {
-		if err != nil {
-			f.stop()
-		}
-	}()
+	return f, err
+}
+
+func (f *faktoryServer) start(ctx context.Context, program string) (err error) {
+	if f.dir, err = os.MkdirTemp("", "onbeat-bench-faktory-"); err != nil {
+		return err
+	}
 	var ports [2]string
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ports[i] = l.Addr().String()
 		_ = l.Close()
 	}
 	f.addr = ports[0]
 	var said bytes.Buffer
-	f.cmd = exec.CommandContext(context.WithoutCancel(ctx), program, "-b", f.addr, "-w", ports[1], "-d", f.dir, "-c", f.dir, "-l", "warn")
+	ctx, f.end = context.WithCancel(context.WithoutCancel(ctx))
+	f.cmd = exec.CommandContext(ctx, program, "-b", f.addr, "-w", ports[1], "-d", f.dir, "-c", f.dir, "-l", "warn")
 	f.cmd.Stdout, f.cmd.Stderr = &said, &said
+	f.cmd.Cancel = func() error { return f.cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its Redis
+	f.cmd.WaitDelay = 10 * time.Second
 	if err := f.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	f.rdb = redis.NewClient(&redis.Options{Network: "unix", Addr: filepath.Join(f.dir, "redis.sock"), PoolSize: 1})
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		c, err := f.dial()
 		if err == nil {
-			return f, c.Close()
+			return c.Close()
 		}
 		if time.Since(began) > 20*time.Second {
-			return nil, fmt.Errorf("the server of Faktory does not answer: %w\n%s", err, said.String())
+			return fmt.Errorf("the server of Faktory does not answer: %w\n%s", err, said.String())
 		}
 	}
 }
@@ -88,8 +95,8 @@ func (f *faktoryServer) stop() {
 	if f.rdb != nil {
 		_ = f.rdb.Close()
 	}
-	if f.cmd != nil && f.cmd.Process != nil {
-		_ = f.cmd.Process.Signal(syscall.SIGTERM)
+	if f.end != nil {
+		f.end()
 		_ = f.cmd.Wait()
 	}
 	_ = os.RemoveAll(f.dir)
