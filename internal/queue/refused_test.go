@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/task"
 )
 
 var called = regexp.MustCompile(`(?:redis\.p?call|many)\("([A-Z]+)"`)
@@ -190,5 +192,37 @@ func (k *keyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		return next(ctx, cmd)
+	}
+}
+
+// A user may lack both the right to write and the right to take back what was written. Still no task runs that was refused.
+func TestEnqueue_refusedWithItsUndoAddsNothingThatRuns(t *testing.T) {
+	t.Parallel()
+	admin := testredis.Real(t)
+	for _, write := range []string{"hset", "zadd", "set", "zrange"} {
+		for _, remove := range []string{"hdel", "zrem", "del"} {
+			narrow := testredis.User(t, admin, []string{"~*", "&*", "+@all", "-" + write, "-" + remove})
+			for name, opts := range map[string][]task.Option{"plain": nil, "unique": {task.Unique("u", time.Hour)}} {
+				t.Run(write+" and "+remove+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					s := newStock(t, admin, narrow)
+					if _, _, err := s.n.q.Enqueue(t.Context(), []*task.Task{job("new", opts...)}, true); err == nil {
+						if write != "set" || name != "plain" {
+							t.Fatal("a user without the right added a task")
+						}
+						return
+					}
+					if s.rdb.HExists(t.Context(), s.keys.Tasks, "new").Val() {
+						t.Error("the task was refused, and may run")
+					}
+					if r := s.a.cycle(20, s.lanes); slices.ContainsFunc(r.Claimed, func(c *task.Task) bool { return c.ID == "new" }) {
+						t.Error("the task was refused, and ran")
+					}
+					if s.rdb.Exists(t.Context(), s.keys.Unique("u")).Val() != 0 {
+						t.Error("a task that was refused holds the unique key")
+					}
+				})
+			}
+		}
 	}
 }

@@ -117,6 +117,10 @@ var calls = []struct {
 		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new", task.Unique("u", time.Hour)), task.New("never seen", nil)}, true)
 		return err
 	}},
+	{"enqueue a plain task", "enqueue", func(ctx context.Context, s *stock) error {
+		_, _, err := s.n.q.Enqueue(ctx, []*task.Task{job("new"), task.New("never seen", nil)}, false)
+		return err
+	}},
 	{"enqueue again", "enqueue", func(ctx context.Context, s *stock) error {
 		_, _, err := s.n.q.EnqueueAgain(ctx, []*task.Task{job("died", task.Unique("d", time.Hour)), job("was kept"), job("new")})
 		return err

@@ -61,23 +61,29 @@ local function known(from, to)
   return redis.call("HMGET", tasks, unpack(ids))
 end
 
--- shut_lanes returns task number -> lane for the tasks of lanes that are too many, or nil if there are none. An instance
--- reads all lanes of its types with each call, so without a limit a producer could hold up every instance with new queue
--- names. The lanes of the dispatcher's own types, which are few, always have room.
+-- shut_lanes returns whether any lane of the batch is new, and task number -> lane for the tasks of lanes that are too many, or
+-- nil if there are none. An instance reads all lanes of its types with each call, so without a limit a producer could hold up
+-- every instance with new queue names. The lanes of the dispatcher's own types, which are few, always have room.
 local most_lanes = 2000
 local function shut_lanes()
+  local known, fresh = redis.call("HMGET", lanes, unpack(ARGV, 7, 6 + n_lanes)), false
+  for lane = 1, n_lanes do
+    fresh = fresh or not known[lane]
+  end
+  if not fresh then
+    return false
+  end
   local used = redis.call("HLEN", lanes)
-  if used == 0 then -- what is split has no lane of its own, so this costs no other call
+  if used == 0 then -- what is split has no lane of its own, so only a new lane asks
     local split = redis.call("HGET", meta, "partitions")
     if split then
       error("PARTITIONS " .. split, 0)
     end
   end
-  local shut, room = nil, most_lanes - used
+  local shut, new, room = nil, {}, most_lanes - used
   if room >= n_lanes then
-    return nil
+    return true
   end
-  local new, known = {}, redis.call("HMGET", lanes, unpack(ARGV, 7, 6 + n_lanes))
   for lane = 1, n_lanes do
     if not known[lane] and not own({ ARGV[6 + lane] }) then
       room = room - 1
@@ -95,9 +101,9 @@ local function shut_lanes()
       i = i + 1
     end
   end
-  return shut
+  return true, shut
 end
-local shut = shut_lanes()
+local fresh, shut = shut_lanes()
 
 -- holds returns the task that holds a unique key, or false. A key of another type, which another program has made, counts
 -- as absent, and is overwritten.
@@ -187,14 +193,17 @@ local function take_back()
   end
 end
 
+-- The first write is a ZADD, which Redis refuses at maxmemory. The records come after all else that a task without a unique
+-- key needs: until then nothing could run, as a claim removes from its lane what has no record. So only who writes behind the
+-- records needs an undo that is sure to work, and tries it first.
 local added = n - #refused / 3
 if added > 0 then
-  -- take_back needs HDEL and ZREM: try both before anything is added. The ZADD goes first: Redis refuses it at maxmemory.
-  redis.call("ZADD", watch, "XX", 0, nobody)
-  redis.call("HDEL", tasks, nobody)
-  redis.call("ZREM", watch, nobody)
-  put("HSET", tasks, records, 1, n)
-  undos[1] = take_back
+  if again or n_uniques > 0 then
+    redis.call("ZADD", watch, "XX", 0, nobody)
+    try_removal("HDEL", tasks)
+    try_removal("ZREM", watch)
+  end
+  undos[#undos + 1] = take_back
   local used, from = {}, 1
   for r = 1, n_runs do
     local lane, count = tonumber(ARGV[runs + 2 * r - 1]), tonumber(ARGV[runs + 2 * r])
@@ -203,14 +212,17 @@ if added > 0 then
     end
     from = from + count
   end
-  lanes_known(lanes, meta, channel, used, ARGV[5])
+  if fresh then
+    lanes_known(lanes, meta, channel, used, ARGV[5])
+  end
+  wake(watch, channel, earliest, nil, nil, own(used))
+  put("HSET", tasks, records, 1, n)
   for i = 1, n_uniques do
     local key = KEYS[4 + n_lanes + i]
     if takes[i] then
       redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])
     end
   end
-  wake(watch, channel, earliest, nil, nil, own(used))
   if again then
     remove_last("ZREM", dead, replaced)
     remove_last("ZREM", done, replaced)
