@@ -29,8 +29,12 @@ const batchBytes = 4 << 20
 const longestPause = 200 * time.Millisecond
 
 // firstPortion is the most tasks that the first call of a burst claims. After each call that leaves due work behind, the
-// next call claims up to twice as many. So the first tasks of a burst do not wait until Redis has found the last ones.
-const firstPortion = 128
+// next call claims up to growth times as many. So the first tasks of a burst do not wait until Redis has found the last ones,
+// and the last ones wait for few calls.
+const (
+	firstPortion = 128
+	growth       = 4
+)
 
 // mostStale is how many calls in a row may claim nothing because the list of lanes has changed since the consumer read
 // it. Then a call claims from the lanes that the consumer knows, so that a caller that adds lanes all the time does not
@@ -89,7 +93,7 @@ func (c *Consumer) send(free room) {
 		ctx = store.Relaxed(ctx)
 	}
 	req := &queue.CycleRequest{
-		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: max(min(free.tasks, c.portion), 0), Settle: batch,
+		Instance: c.session.ID, Release: c.session.Release, Gen: c.session.Gen, Seq: c.seq, Want: c.wanted(free.tasks), Settle: batch,
 		Own: max(free.own, 0), Bulk: max(free.bulk, 0), Workers: c.cfg.Concurrency, Taken: c.crowd.heavy(c.cfg.Concurrency),
 		Lanes: c.laneClaims(batch), Reads: c.reads, Owed: c.owed,
 	}
@@ -188,9 +192,9 @@ func (c *Consumer) answered(a answer) (again bool, err error) {
 		c.watches = true
 	}
 	c.wakeBy(c.wake)
-	ahead := again && r.LeftDue && free >= c.portion && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
+	ahead := again && r.LeftDue && c.worthwhile(free) && !c.draining && !c.doubt && len(c.owed) == 0 && r.LanesVer == c.lanes.version
 	// More due work is there than this call claimed, and nothing needs care first: claim the next batch while this one
-	// begins. A call that would find only a few free workers is not worth it.
+	// begins.
 	if ahead {
 		for _, t := range r.Claimed { // they have workers, though accept counts them only below
 			c.crowd.add(t, 1)
@@ -240,6 +244,25 @@ func ofUsers(r *queue.CycleReply) int {
 	return n.tasks
 }
 
+// wanted returns how many tasks the next call claims: a portion, or half as many more if no worker is free after that. The rest of
+// a burst is then not left to one call more.
+func (c *Consumer) wanted(free int) int {
+	n := c.portion
+	if !c.heavy && n > firstPortion && free <= n+n/2 {
+		n = queue.MaxBatch
+	}
+	return max(min(free, n), 0)
+}
+
+// worthwhile reports whether workers are free for a portion. In a burst of which the calls hold up the runs, the first portion is
+// enough: what is left waits for nothing else.
+func (c *Consumer) worthwhile(free int) bool {
+	if c.heavy {
+		return free >= c.portion
+	}
+	return free >= min(c.portion, firstPortion)
+}
+
 // nextPortion returns the most tasks that the next call claims. If the runs hold up the calls, it is at most half of the
 // workers: then the other half is claimed while the first begins. If the calls hold up the runs it is not, for each call has
 // a cost of its own.
@@ -254,7 +277,7 @@ func (c *Consumer) nextPortion(a *answer) int {
 		c.heavy = a.sent.Sub(c.came) > a.came.Sub(a.sent)
 	}
 	c.came = a.came
-	n := min(2*max(c.portion, firstPortion), queue.MaxBatch)
+	n := min(growth*max(c.portion, firstPortion), queue.MaxBatch)
 	if c.heavy {
 		n = min(n, max(c.cfg.Concurrency/2, 1))
 	}
