@@ -233,9 +233,9 @@ func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
 		still int           // that run when the next answer is there
 		want  []int
 	}{
-		"the calls do": {time.Millisecond, 0, []int{256, 512, 1000}},
-		"the runs do":  {3 * time.Millisecond, 50, []int{256, 50, 50}},
-		"they did":     {3 * time.Millisecond, 0, []int{256, 50, 256}},
+		"the calls do": {time.Millisecond, 0, []int{512, 1000, 1000}},
+		"the runs do":  {3 * time.Millisecond, 50, []int{512, 50, 50}},
+		"they did":     {3 * time.Millisecond, 0, []int{512, 50, 512}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,5 +253,31 @@ func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
 				t.Errorf("after the burst %d, heavy: %v", n, c.heavy)
 			}
 		})
+	}
+}
+
+// The rest of a burst is not left to one call more, and where calls hold up the runs, none waits for many free workers.
+func TestWanted_takesTheRestOfABurst(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		portion, free int
+		heavy         bool
+		want          int
+		worth         bool
+	}{
+		"the first call":                {firstPortion, 150, false, firstPortion, true},
+		"few are left after a portion":  {512, 700, false, 700, true},
+		"many are":                      {512, 872, false, 512, true},
+		"fewer than a portion":          {512, 200, false, 200, true},
+		"hardly any":                    {512, 50, false, 50, false},
+		"none":                          {512, -1, false, 0, false},
+		"runs hold up calls":            {500, 700, true, 500, true},
+		"they do, and fewer are free":   {500, 400, true, 400, false},
+		"more than one call may settle": {900, 1300, false, queue.MaxBatch, true},
+	} {
+		c := &Consumer{cfg: Config{Concurrency: 1000}, portion: tt.portion, heavy: tt.heavy}
+		if n, worth := c.wanted(tt.free), c.worthwhile(tt.free); n != tt.want || worth != tt.worth {
+			t.Errorf("%s: wants %d, worth a call: %v; want %d, %v", name, n, worth, tt.want, tt.worth)
+		}
 	}
 }
