@@ -29,8 +29,8 @@ const batchBytes = 4 << 20
 const longestPause = 200 * time.Millisecond
 
 // firstPortion is the most tasks that the first call of a burst claims. After each call that leaves due work behind, the
-// next call claims up to growth times as many. So the first tasks of a burst do not wait until Redis has found the last ones,
-// and the last ones wait for few calls.
+// next call claims up to growth times as many (and wanted may add the rest). So the first tasks of a burst do not wait until
+// Redis has found the last ones, and the last ones wait for few calls.
 const (
 	firstPortion = 128
 	growth       = 4

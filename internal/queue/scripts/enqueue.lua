@@ -193,17 +193,23 @@ local function take_back()
   end
 end
 
--- The first write is a ZADD, which Redis refuses at maxmemory. The records come after all else that a task without a unique
--- key needs: until then nothing could run, as a claim removes from its lane what has no record. So only who writes behind the
--- records needs an undo that is sure to work, and tries it first.
+-- may_take_back reports whether the user has the rights that the undo needs. To ask is cheaper than to try. Before Redis 7 nothing
+-- can be asked.
+local function may_take_back()
+  local allows = redis.acl_check_cmd
+  return allows and allows("HDEL", tasks, nobody) and allows("ZREM", watch, nobody)
+end
+
 local added = n - #refused / 3
 if added > 0 then
-  if again or n_uniques > 0 then
+  if not may_take_back() then
+    -- Try both before anything is added. The ZADD goes first: Redis refuses it at maxmemory.
     redis.call("ZADD", watch, "XX", 0, nobody)
-    try_removal("HDEL", tasks)
-    try_removal("ZREM", watch)
+    redis.call("HDEL", tasks, nobody)
+    redis.call("ZREM", watch, nobody)
   end
-  undos[#undos + 1] = take_back
+  put("HSET", tasks, records, 1, n)
+  undos[1] = take_back
   local used, from = {}, 1
   for r = 1, n_runs do
     local lane, count = tonumber(ARGV[runs + 2 * r - 1]), tonumber(ARGV[runs + 2 * r])
@@ -216,8 +222,7 @@ if added > 0 then
     lanes_known(lanes, meta, channel, used, ARGV[5])
   end
   wake(watch, channel, earliest, nil, nil, own(used))
-  put("HSET", tasks, records, 1, n)
-  for i = 1, n_uniques do
+  for i = 1, n_uniques do -- last, so that no refused task holds one
     local key = KEYS[4 + n_lanes + i]
     if takes[i] then
       redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])

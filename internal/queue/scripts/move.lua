@@ -26,10 +26,6 @@ if redis.call("EXISTS", unpack(KEYS, first + 1)) > 0 then
   return { now, 0, unpack(moved) }
 end
 
--- The marks come after the records, so the undo has to be sure to work: see enqueue.lua.
-redis.call("ZADD", KEYS[4], "XX", 0, nobody)
-try_removal("HDEL", KEYS[1])
-try_removal("ZREM", KEYS[4])
 local reply, refused = enqueue(), {}
 for i = 3, #reply, 3 do
   refused[reply[i] + 1] = true
