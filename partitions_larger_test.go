@@ -82,27 +82,32 @@ func TestPartitions_aSecondNamespaceTakesOver(t *testing.T) {
 	}
 	testredis.Eventually(t, 30*time.Second, func() bool { return len(slots("beat-0")) > 3 }, "the old namespace does not beat")
 
-	// A slot of each schedule, late enough that both changes are made before it.
+	// The new namespace runs. Then it takes over at a slot of each schedule, so late that also a busy machine has made both changes before.
+	b := start(larger, 4)
+	if _, err := b.Enqueue(t.Context(), task.New("job", nil, task.ID("new"))); err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, 30*time.Second, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return jobs["new"] == 1
+	}, "the new namespace does not run")
 	from := map[string]time.Time{}
 	rule(a, func(name string) schedule.Rule {
 		s, err := a.Admin().Schedules.Get(t.Context(), name)
 		if err != nil || s.Next.IsZero() {
 			t.Fatal(s, err)
 		}
-		from[name] = s.Next.Add(15 * every)
+		from[name] = s.Next.Add(40 * every)
 		r := schedule.Every(every)
 		r.Until = from[name].Add(-time.Millisecond)
 		return r
 	})
-	b := start(larger, 4)
 	rule(b, func(name string) schedule.Rule {
 		r := schedule.Every(every)
 		r.Start = from[name].UTC().Format(time.RFC3339Nano)
 		return r
 	})
-	if _, err := b.Enqueue(t.Context(), task.New("job", nil, task.ID("new"))); err != nil {
-		t.Fatal(err)
-	}
 	testredis.Eventually(t, 60*time.Second, func() bool {
 		list := slots("beat-0")
 		return len(list) > 0 && list[len(list)-1].After(from["beat-0"].Add(10*every))
