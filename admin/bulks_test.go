@@ -31,7 +31,7 @@ func jobs(t *testing.T, rdb *redis.Client, n int) (*onbeat.Dispatcher, *queue.Qu
 	for i := range list {
 		list[i] = task.New("job", nil, task.In(time.Hour))
 	}
-	d := instanceOf(t, rdb, name)
+	d := instanceOf(t, rdb, name, 0)
 	_, err := d.EnqueueAll(t.Context(), list)
 	must(t, err)
 	q, err := queue.New(rdb, queue.Partition{Namespace: name}, queue.Caps{})
@@ -39,10 +39,10 @@ func jobs(t *testing.T, rdb *redis.Client, n int) (*onbeat.Dispatcher, *queue.Qu
 	return d, q
 }
 
-// instanceOf returns one that is lost soon when it is silent.
-func instanceOf(t *testing.T, rdb *redis.Client, name string) *onbeat.Dispatcher {
+// instanceOf returns one that counts as lost a lease after its last sign of life.
+func instanceOf(t *testing.T, rdb *redis.Client, name string, lease time.Duration) *onbeat.Dispatcher {
 	t.Helper()
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: name, Release: "v1", Lease: time.Second, Drain: time.Hour})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: name, Release: "v1", Lease: lease, Drain: time.Hour})
 	must(t, err)
 	return d
 }
@@ -180,14 +180,14 @@ func TestBulks_goOnWhenTheirInstanceLeaves(t *testing.T) {
 	}
 
 	own := redis.NewClient(rdb.Options())
-	started(t, instanceOf(t, own, q.Namespace()))
+	started(t, instanceOf(t, own, q.Namespace(), time.Second))
 	awaitBulk(t, a, begun.ID, func(b admin.BulkTask) bool { return b.Changed > left.Changed })
 	must(t, own.Close()) // it can note nothing more
 	lost, err := a.Bulks.Get(t.Context(), begun.ID)
 	if err != nil || lost.State != admin.BulkRunning {
 		t.Fatalf("%+v, %v", lost, err)
 	}
-	started(t, instanceOf(t, rdb, q.Namespace()))
+	started(t, instanceOf(t, rdb, q.Namespace(), 0))
 	done := awaitBulk(t, a, begun.ID, in(admin.BulkDone))
 	if done.Changed < lost.Changed || done.Changed < n-queue.MaxBatch || !done.AtLeast { // the page during which it was lost is not in the sum
 		t.Errorf("%+v after %+v", done, lost)
