@@ -66,7 +66,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 		}
 		return gen
 	}
-	if _, err := reg.Ready(t.Context(), "leads", join("leads", 500*time.Millisecond), instance.DefaultLease); err != nil {
+	if _, err := reg.Ready(t.Context(), "leads", join("leads", 3*time.Second), instance.DefaultLease); err != nil {
 		t.Fatal(err)
 	}
 	follower := join("follows", time.Minute) // and is never ready
