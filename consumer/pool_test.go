@@ -242,50 +242,6 @@ func TestConsume_fullPartitionsShareAlike(t *testing.T) {
 	})
 }
 
-// With hundreds of workers a partition claims while its last claim begins: it takes no more workers than there are, gives each back, and
-// leaves room for another partition.
-func TestConsume_aPartitionClaimsAheadWithinThePool(t *testing.T) {
-	t.Parallel()
-	pool := NewPool(1000, 4)
-	rdb := testredis.Real(t)
-	a, b := newWorld(t, rdb), newWorld(t, rdb)
-	var runs, most, others atomic.Int64
-	var ran ledger
-	a.leads(a.start(one(t, func(_ context.Context, tk *task.Task) error {
-		for n, m := runs.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		time.Sleep(time.Millisecond)
-		runs.Add(-1)
-		ran.note(tk)
-		return nil
-	}), pooled(pool)))
-	b.leads(b.start(one(t, func(context.Context, *task.Task) error { others.Add(1); return nil }), pooled(pool)))
-	const total = 10_000
-	due := time.Now().Add(500 * time.Millisecond)
-	for from := 0; from < total; from += 1000 {
-		list := make([]*task.Task, 1000)
-		for i := range list {
-			list[i] = job(fmt.Sprint(from+i), task.At(due))
-		}
-		a.add(list...)
-	}
-	b.add(job("of b", task.At(due)))
-	testredis.Eventually(t, patience, func() bool { return ran.total() == total && others.Load() == 1 }, "all of both run")
-	for i := range total {
-		if n := ran.count(fmt.Sprint(i)); n != 1 {
-			t.Fatalf("task %d ran %d times", i, n)
-		}
-	}
-	if n := most.Load(); n > 1000 {
-		t.Errorf("%d runs at once on 1,000 workers", n)
-	}
-	testredis.Eventually(t, patience, func() bool {
-		pool.mu.Lock()
-		defer pool.mu.Unlock()
-		return pool.used == 0
-	}, "all workers are given back")
-}
-
 // A node that hangs keeps no workers from the partitions of another one.
 func TestConsume_aPartitionThatHangsLendsItsWorkers(t *testing.T) {
 	t.Parallel()

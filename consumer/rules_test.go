@@ -55,7 +55,7 @@ func TestQueues(t *testing.T) {
 			w.start(one(t, func(_ context.Context, tk *task.Task) error { ran.note(tk); return nil }), concurrency(1), func(s *setup) {
 				s.Queues, s.Strict = map[string]int{"light": 1, "heavy": 3}, tt.strict
 			})
-			testredis.Eventually(t, patience, func() bool { return ran.total() >= 200 }, "200 run")
+			testredis.Eventually(t, patience, func() bool { return ran.total() >= 500 }, "all run")
 			heavy := 0
 			for _, tk := range ran.all()[:200] {
 				if tk.Queue == "heavy" {

@@ -265,15 +265,15 @@ func TestWanted_takesTheRestOfABurst(t *testing.T) {
 		want          int
 		worth         bool
 	}{
-		"the first call":                {firstPortion, 150, false, firstPortion, true},
-		"few are left after a portion":  {512, 700, false, 700, true},
-		"many are":                      {512, 872, false, 512, true},
-		"fewer than a portion":          {512, 200, false, 200, true},
-		"hardly any":                    {512, 50, false, 50, false},
-		"none":                          {512, -1, false, 0, false},
-		"runs hold up calls":            {500, 700, true, 500, true},
-		"they do, and fewer are free":   {500, 400, true, 400, false},
-		"more than one call may settle": {900, 1300, false, queue.MaxBatch, true},
+		"the first call":               {firstPortion, 150, false, firstPortion, true},
+		"few are left after a portion": {512, 700, false, 700, true},
+		"many are":                     {512, 872, false, 512, true},
+		"fewer than a portion":         {512, 200, false, 200, true},
+		"hardly any":                   {512, 50, false, 50, false},
+		"none":                         {512, -1, false, 0, false},
+		"runs hold up calls":           {500, 700, true, 500, true},
+		"they do, and fewer are free":  {500, 400, true, 400, false},
+		"more than a call may claim":   {900, 1300, false, queue.MaxBatch, true},
 	} {
 		c := &Consumer{cfg: Config{Concurrency: 1000}, portion: tt.portion, heavy: tt.heavy}
 		if n, worth := c.wanted(tt.free), c.worthwhile(tt.free); n != tt.want || worth != tt.worth {
