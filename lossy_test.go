@@ -44,7 +44,7 @@ func newLossy(t *testing.T, url string) *lossy {
 // start starts an instance that knows nothing, and declares two schedules.
 func (w *lossy) start() (*onbeat.Dispatcher, func()) {
 	w.Helper()
-	d := dispatcher(w.T, w.rdb, onbeat.Config{Namespace: "lossy", Lease: time.Second, Archive: sqlarchive.Config{URL: w.url}, Encryption: w.enc})
+	d := dispatcher(w.T, w.rdb, onbeat.Config{Namespace: "lossy", Lease: 3 * time.Second, Archive: sqlarchive.Config{URL: w.url}, Encryption: w.enc})
 	w.Cleanup(func() { must(w.T, d.Close()) })
 	must(w.T, d.Handle("job", handlers.Func(func(_ context.Context, tk *task.Task) error {
 		w.mu.Lock()

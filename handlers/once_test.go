@@ -42,7 +42,7 @@ func open(t *testing.T, driver, source string) *sql.DB {
 }
 
 func sqliteFile(t *testing.T) string {
-	return "file:" + filepath.Join(t.TempDir(), "effects.db") + "?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)"
+	return "file:" + filepath.Join(t.TempDir(), "effects.db") + "?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)" // no test cuts the power
 }
 
 func openSQLite(t *testing.T) *sql.DB { return open(t, "sqlite", sqliteFile(t)) }

@@ -133,13 +133,14 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 	return t.q.Tell(calls, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
 }
 
-// regainFrom restores the schedules of an origin that the archive has, and of which Redis knows nothing. It calls step after each answer
-// of the archive. It also returns the errors of those that cannot be read here.
+// regainFrom restores the schedules of an origin that the archive has, and of which Redis knows nothing. It calls step when the archive
+// is open, and after each answer. It also returns the errors of those that cannot be read here.
 func (t *term) regainFrom(ctx context.Context, origin string, step func()) (restored int, unread []error, err error) {
 	a, err := t.cfg.Archive.Archive(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
+	step()
 	for after := ""; ; {
 		page, err := a.Schedules(ctx, after, regainPage)
 		if err != nil || len(page) == 0 {
