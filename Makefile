@@ -3,6 +3,9 @@
 GO      ?= go
 BIN     := bin/onbeat
 
+# Programs are built the same way everywhere, and as releases are: nothing is compiled twice, and none needs a C compiler.
+PLAIN := CGO_ENABLED=0 GOFLAGS="-trimpath $(GOFLAGS)"
+
 # The version in the program: a tag if there is one, else the commit.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -45,7 +48,7 @@ help: ## Say what can be made.
 
 .PHONY: build
 build: ## Build bin/onbeat.
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
+	$(PLAIN) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/onbeat
 
 # The image holds what was built here, so no registry is asked for anything.
 IMAGE ?= onbeat
@@ -54,7 +57,7 @@ PLATFORM := linux/$(shell $(GO) env GOARCH)
 .PHONY: image
 image: ## Build the container image onbeat on the local engine.
 	@rm -rf bin/image && mkdir -p bin/image/$(PLATFORM) && cp deploy/Dockerfile LICENSE THIRD_PARTY_LICENSES bin/image/
-	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/image/$(PLATFORM)/onbeat ./cmd/onbeat
+	$(PLAIN) GOOS=linux $(GO) build -ldflags '$(LDFLAGS)' -o bin/image/$(PLATFORM)/onbeat ./cmd/onbeat
 	docker build --tag $(IMAGE) --build-arg TARGETPLATFORM=$(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null) \
 		--build-arg CREATED=$$(git log -1 --format=%cI 2>/dev/null) bin/image
 
@@ -62,7 +65,7 @@ image: ## Build the container image onbeat on the local engine.
 # it takes 0.6 times as long. (Whoever has built all else already waits longer, once: these objects are others.)
 .PHONY: demo
 demo: ## Show a rollout that loses no beat.
-	@$(GO) build -trimpath -tags demo -gcflags 'all=-l -dwarf=0' -ldflags '$(LDFLAGS)' -o $(BIN)-demo ./cmd/onbeat
+	@$(PLAIN) $(GO) build -tags demo -gcflags 'all=-l -dwarf=0' -ldflags '$(LDFLAGS)' -o $(BIN)-demo ./cmd/onbeat
 	@./$(BIN)-demo demo
 
 # Tests that look at onbeat from outside are a module of its own: a program that imports onbeat has nothing to do with
@@ -90,8 +93,8 @@ test: ## Run the tests, with the race detector (7 minutes on 2 cores).
 .PHONY: test-inside
 test-inside:
 	@code=0; set -x; \
-		($(GO) build -tags demo -o /dev/null ./cmd/onbeat) || code=1; \
-		($(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
+		($(PLAIN) $(GO) build -tags demo -o /dev/null ./cmd/onbeat) || code=1; \
+		($(PLAIN) $(GOTEST) -run 'TestConfig_is' ./cmd/onbeat/internal/config) || code=1; \
 		($(TESTENV) $(GOTEST) $(RACE) -p $(PARALLEL) $(ATONCE) ./...) || code=1; \
 		exit $$code
 
@@ -106,7 +109,7 @@ test-processes:
 .PHONY: test-outside
 test-outside:
 	@code=0; set -x; \
-		($(OUTSIDE) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
+		($(OUTSIDE) $(PLAIN) $(GOTEST) -p 1 $(VIRTUAL)) || code=1; \
 		(cd examples && $(TESTENV) $(GOTEST) $(RACE) -p 1 ./...) || code=1; \
 		($(OUTSIDE) $(TESTENV) $(GOTEST) $(RACE) -p 1 ./network ./browser ./install ./bundle) || code=1; \
 		exit $$code

@@ -20,8 +20,8 @@ const patience = time.Minute
 func Build(t testing.TB, dir string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", file, ".")
-	cmd.Dir = dir
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", file, ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds, so that nothing is compiled twice
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

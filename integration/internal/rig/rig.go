@@ -175,8 +175,8 @@ func buildIn(root, name string, command ...string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(filepath.Dir(self), name)
-	cmd := exec.Command(command[0], append(command[1:], "-o", path, "./cmd/onbeat")...)
-	cmd.Dir = root
+	cmd := exec.Command(command[0], append(command[1:], "-trimpath", "-o", path, "./cmd/onbeat")...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it, so that nothing is compiled twice
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, said)
 	}
