@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/onbeat/onbeat/internal/testredis"
+	"github.com/onbeat/onbeat/lock"
 )
 
 // A process that was frozen past its lease finds that it lost the lock, and does not touch the next holder's. What it
 // did in the first moment would have carried a smaller fence.
 func TestAcquire_whenTheHolderIsFrozenPastItsLease(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, testredis.Real(t))
+	r := newRig(t, testredis.Real(t), func(o *lock.Options) { o.TTL = longTTL })
 	frozen := r.holder()
 	must(t, frozen.Process.Signal(syscall.SIGSTOP))
 	h := r.get(r.waiting(context.Background(), r.locker()))

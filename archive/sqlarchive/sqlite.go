@@ -34,6 +34,23 @@ func (a *store) openSQLite() error {
 	return nil
 }
 
+// connect makes the first connection. Where several switch a new file to its log at once, SQLite tells all but one that it is busy, and waits for
+// nobody (busy_timeout does not count there): they try again.
+func (a *store) connect(ctx context.Context) error {
+	for {
+		err := a.db.PingContext(ctx)
+		var said interface{ Code() int }
+		if !errors.As(err, &said) || said.Code()&0xff != liteBusy {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // makeFile makes the file if it is missing, for this user alone: outputs of runs may be secret.
 func makeFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -70,7 +70,11 @@ func (c Config) open(ctx context.Context, namespace string, log zerolog.Logger) 
 	if c.AsIs {
 		settle = a.check
 	}
-	if err := settle(limited); err != nil {
+	err = a.connect(limited)
+	if err == nil {
+		err = settle(limited)
+	}
+	if err != nil {
 		a.db.Close()
 		return nil, fmt.Errorf("open the archive: %w", a.fault(ctx, err))
 	}
