@@ -33,6 +33,7 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		w.apply(d, "gone", schedule.Every(time.Minute))
 		a := w.open()
 		w.archived(a, "gone", there)
+		w.has(d, "mine") // what is declared may come after what is applied
 		for _, name := range []string{"resting", "mine"} {
 			_, err := d.Admin().Schedules.Pause(admin.By(ctx, "ann@host"), name, "the supplier moves")
 			must(t, err)
