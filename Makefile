@@ -82,7 +82,7 @@ GOTEST := RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -vet=all -timeout 20m
 # Processes that are killed and frozen come first, with nothing beside them: one that has to wait too long for a core loses its lease. Then
 # two rows of parts run side by side.
 .PHONY: test
-test: ## Run the tests, with the race detector (7 minutes on 2 cores).
+test: ## Run the tests, with the race detector (12 minutes on 2 cores).
 	@$(if $(CC_FOUND),:,echo "no C compiler: running without -race")
 	@mkdir -p $(dir $(REPORT)) && rm -f $(REPORT) $(NEWS)
 	@code=0; export ONBEAT_SIMULATE_REPORT="$${ONBEAT_SIMULATE_REPORT:-$(NEWS)}"; ONBEAT_TEST_REPORT=$(REPORT) $(MAKE) --no-print-directory test-processes || code=1; \
