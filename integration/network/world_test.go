@@ -44,7 +44,7 @@ type node struct {
 func (w *world) serve(name, lease string) *node {
 	w.Helper()
 	n := &node{link: newLink(w.T, name, w.addr), w: w}
-	config := w.Config(name+".yaml", "concurrency: 20\nlease: "+lease+"\n", w.Beat("a", every), w.Beat("b", every))
+	config := w.Config(name+".yaml", "concurrency: 20\nlease: "+lease+"\n", w.Beat("a", every, "missed: all"), w.Beat("b", every, "missed: all"))
 	n.Process = w.Serve(name, config, "--release", name, "--redis", "redis://"+n.proxy.Listen+"/0")
 	return n
 }
