@@ -70,7 +70,7 @@ func TestMover_survivesWhatARowMayHold(t *testing.T) {
 // A row that is larger than any that could be moved is not read: that might take longer than a batch may, each time anew. The test is not
 // parallel, because it counts what is allocated.
 func TestMover_refusesAVeryLargeRowWithoutReadingIt(t *testing.T) {
-	const size = 32 << 20
+	const size = 8 << 20
 	for name, url := range map[string]string{"sqlite": onSQLite(t), "postgres": testpostgres.Database(t)} {
 		w := newWorld(t, url, testredis.Client(t))
 		w.add(task.New("job", nil, task.ID("large")), task.New("job", nil, task.ID("last")))
