@@ -279,7 +279,6 @@ func TestPartitions_ofAnArchive(t *testing.T) {
 		must(t, d.Schedule(fmt.Sprint("s", i), schedule.Every(100*time.Millisecond), "job", nil))
 	}
 	stop := run(t, d)
-	archived := map[string]int{} // schedules, by the runs that have ended
 	var pasts []archive.Archive
 	for i := range 3 {
 		past, err := cfg.Archive.Open(t.Context(), queue.Partition{Namespace: cfg.Namespace, Number: i + 1}.String(), zerolog.Nop())
@@ -288,7 +287,7 @@ func TestPartitions_ofAnArchive(t *testing.T) {
 		pasts = append(pasts, past)
 	}
 	testredis.Eventually(t, patience, func() error {
-		clear(archived)
+		archived := map[string]int{} // runs that have ended, by schedule
 		for _, past := range pasts {
 			must(t, past.History(t.Context(), time.Time{}, func(e archive.Entry) error {
 				for i := range e.Notes {

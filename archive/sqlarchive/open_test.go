@@ -2,6 +2,7 @@ package sqlarchive_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net"
 	"os"
@@ -118,6 +119,23 @@ func TestOpen_ofManyAtOnceMakesTheTablesOnce(t *testing.T) {
 		}
 		add(t, open(t, url), ran(now, 0, 1))
 	})
+}
+
+// Another program keeps the file locked: opening says that it is busy, long before the time to open is over.
+func TestOpen_ofAFileThatStaysLocked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "archive.db")
+	db, err := sql.Open("sqlite", file)
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(t.Context(), "BEGIN EXCLUSIVE")
+	must(t, err)
+	began := time.Now()
+	_, err = sqlarchive.Config{URL: "sqlite://" + file}.Open(t.Context(), "test", zerolog.Nop())
+	if took := time.Since(began); !errors.Is(err, archive.ErrUnavailable) || took > time.Minute {
+		t.Errorf("%v, after %v", err, took)
+	}
 }
 
 // After a rollback the program meets tables of the release that was taken back.

@@ -17,6 +17,9 @@ import (
 const pragmas = "mode=rw&_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16000)"
 
+// lockedTime is the busy_timeout of pragmas.
+const lockedTime = 10 * time.Second
+
 type sqlite struct{}
 
 func (a *store) openSQLite() error {
@@ -35,12 +38,12 @@ func (a *store) openSQLite() error {
 }
 
 // connect makes the first connection. Where several switch a new file to its log at once, SQLite tells all but one that it is busy, and waits for
-// nobody (busy_timeout does not count there): they try again.
+// nobody (busy_timeout does not count there): they try again, for as long as a writer waits for another. A file that stays locked is busy then.
 func (a *store) connect(ctx context.Context) error {
-	for {
+	for began := time.Now(); ; {
 		err := a.db.PingContext(ctx)
 		var said interface{ Code() int }
-		if !errors.As(err, &said) || said.Code()&0xff != liteBusy {
+		if !errors.As(err, &said) || said.Code()&0xff != liteBusy || time.Since(began) > lockedTime {
 			return err
 		}
 		select {
