@@ -70,7 +70,7 @@ func TestAPIPage_tellsAStoryThatHappens(t *testing.T) {
 			api = s.serves(dir, blocks(text, "yaml")[0])
 		}
 		want, got := pattern(step.output), ""
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 			sh := exec.CommandContext(t.Context(), "sh", "-c", step.command)
 			sh.Dir, sh.Env = dir, append(os.Environ(), "API="+api, "HOME="+dir, "no_proxy=*")
 			out, err := sh.CombinedOutput()

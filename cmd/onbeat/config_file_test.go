@@ -72,7 +72,7 @@ func TestServe_keepsItsSchedulesWhenTheConfigBecomesABomb(t *testing.T) {
 	}
 	awaitText(p, "kept the old schedules")
 	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFine {
+	if code := p.exit(patience); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -90,7 +90,7 @@ func bomb(levels int) string {
 // awaitText waits for a text on stderr.
 func awaitText(p *program, text string) {
 	p.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(p.errs.String(), text); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(p.errs.String(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.Fatalf("never said %q", text)
 		}

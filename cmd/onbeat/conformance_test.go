@@ -77,7 +77,7 @@ func TestConformance_findsEveryPromiseKeptAndTouchesNothingElse(t *testing.T) {
 		only, scenarios = nil, 7
 	}
 	p, rdb, temp := trialOf(t, only, "--rollouts", "3", "--json")
-	code := p.exit(3 * time.Minute)
+	code := p.exit(patience)
 	r := reportOf(t, p)
 	if code != exitFine || !r.OK || len(r.Scenarios) != scenarios {
 		t.Errorf("exit %d, ok %v, %d scenarios", code, r.OK, len(r.Scenarios))
@@ -110,7 +110,7 @@ func TestConformance_exits1WhenAPromiseBreaks(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			p, rdb, temp := trialOf(t, []string{tryOnly + "=" + quickest, breakThis + "=" + fault})
-			if code := p.exit(time.Minute); code != exitFailed {
+			if code := p.exit(patience); code != exitFailed {
 				t.Errorf("exit %d, want %d", code, exitFailed)
 			}
 			for _, want := range []string{quickest + " +" + says, "✗ A promise broke"} { // the table counts slots, missed and duplicated
@@ -133,14 +133,14 @@ func TestConformance_takesEverythingAwayWhenInterrupted(t *testing.T) {
 			t.Parallel()
 			p, rdb, temp := trialOf(t, nil)
 			p.says("1/7 rolling updates")
-			testredis.Eventually(t, 20*time.Second, func() bool {
+			testredis.Eventually(t, patience, func() bool {
 				n, err := rdb.DBSize(t.Context()).Result()
 				return err == nil && n > 5
 			}, "no key of it is in Redis: the test sees nothing")
 			if err := p.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			if code := p.exit(20 * time.Second); code != exitFailed {
+			if code := p.exit(patience); code != exitFailed {
 				t.Errorf("exit %d, want %d", code, exitFailed)
 			}
 			if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {
@@ -178,14 +178,14 @@ func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
 	}
 	p, rdb, temp := trialOf(t, []string{tryOnly + "=leader killed"})
 	var before map[string]bool
-	testredis.Eventually(t, 20*time.Second, func() (err error) {
+	testredis.Eventually(t, patience, func() (err error) {
 		if before, err = expiring(t, rdb); len(before) < 10 {
 			return fmt.Errorf("%d keys expire: %w", len(before), err)
 		}
 		return nil
 	}, "the keys do not expire")
 	_ = p.Process.Kill()
-	p.exit(10 * time.Second)
+	p.exit(patience)
 	testredis.Eventually(t, 30*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
 	after, err := expiring(t, rdb)
 	for key := range before { // one that came between is newer than the last call of expire
@@ -235,13 +235,13 @@ func TestConformance_saysWhatRedisDenies(t *testing.T) {
 
 	flushless := user("flushless", "~onbeat:*", "+@all", "-script|flush")
 	p := startProgram(t, t.TempDir(), []string{tryOnly + "=a client that floods"}, "conformance", "--json", "--script-flush", "--redis", flushless)
-	code := p.exit(time.Minute)
+	code := p.exit(patience)
 	if r := reportOf(t, p); code != exitFine || !strings.Contains(r.Scenarios[0].Note, "without SCRIPT FLUSH: redis denies access") || r.Scenarios[0].Tasks != 2000 {
 		t.Errorf("exit %d, %+v", code, r.Scenarios[0])
 	}
 
 	p = startProgram(t, t.TempDir(), []string{tryOnly + "=a client that floods"}, "conformance", "--json", "--script-flush", "--redis", srv.URL())
-	code = p.exit(time.Minute)
+	code = p.exit(patience)
 	if r := reportOf(t, p); code != exitFine || r.Scenarios[0].Note != "with SCRIPT FLUSH under load" {
 		t.Errorf("exit %d, %+v", code, r.Scenarios[0])
 	}
@@ -252,12 +252,12 @@ func TestConformance_saysThatRedisWentAway(t *testing.T) {
 	srv := testredis.Private(t)
 	temp := t.TempDir()
 	p := startProgram(t, t.TempDir(), []string{"TMPDIR=" + temp}, "conformance", "--redis", srv.URL())
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		n, err := srv.Client().DBSize(t.Context()).Result()
 		return err == nil && n > 5
 	}, "it does not begin")
 	srv.Kill()
-	if code := p.exit(90 * time.Second); code != exitFailed {
+	if code := p.exit(patience); code != exitFailed {
 		t.Errorf("exit %d, want %d", code, exitFailed)
 	}
 	if text := p.errs.String(); !strings.Contains(text, "unreachable") || strings.Count(text, "\n") != 1 {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -142,7 +141,7 @@ api:
 	ask(boss, "POST", "/v1/schedules/s/restore", "", 200)
 	ask(boss, "POST", "/v1/tasks", `{"id":"t","type":"echo","payload":{"card":"`+card+`"},"keep":"1h"}`, 201)
 	ask(boss, "POST", "/v1/tasks", `{"id":"later","type":"echo","payload":{"card":"`+card+`"},"in":"1h"}`, 422)
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		return strings.Contains(ask(boss, "GET", "/v1/tasks/t", "", 200), `"state":"done"`)
 	}, "the task is not done")
 	if got := ask(boss, "GET", "/v1/tasks/t", "", 200); !strings.Contains(got, card) {
@@ -167,7 +166,7 @@ api:
 		t.Errorf("Redis has %s", got)
 	}
 	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFine {
+	if code := p.exit(patience); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	all += p.errs.String() + p.out.String()

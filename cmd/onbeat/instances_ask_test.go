@@ -18,7 +18,7 @@ import (
 func (s *shell) timesOut(says string, args ...string) {
 	s.Helper()
 	var r ran
-	testredis.Eventually(s, 20*time.Second, func() bool {
+	testredis.Eventually(s, patience, func() bool {
 		r = s.run("", append(append([]string{"instances"}, args...), "--timeout=500ms")...)
 		return r.code != 1 || strings.Contains(r.err, says)
 	}, "onbeat instances %v says %q", args, says)
@@ -214,7 +214,7 @@ func TestServe_endsWhenAskedToDrain(t *testing.T) {
 		if r.code != 0 || !strings.Contains(r.err, "asked to drain") {
 			t.Errorf("exit %d: %s", r.code, r.err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("serve goes on")
 	}
 }

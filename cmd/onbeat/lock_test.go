@@ -119,7 +119,7 @@ func TestLockRun_waitsForTheLock(t *testing.T) {
 	h := s.holds("job")
 	done := make(chan ran, 1)
 	go func() { done <- s.run("", "lock", "run", "job", "--", "echo", "ran") }()
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		return s.rdb.ZCard(t.Context(), strings.TrimSuffix(s.lockKey("job"), "lock")+"wait").Val() == 1
 	}, "it waits")
 	if err := h.Release(t.Context()); err != nil {

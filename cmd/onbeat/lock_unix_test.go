@@ -65,7 +65,7 @@ func (p *program) pid() int {
 
 func (p *program) gone(pid int) {
 	p.Helper()
-	testredis.Eventually(p.T, 20*time.Second, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, "process %d is gone", pid)
+	testredis.Eventually(p.T, patience, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, "process %d is gone", pid)
 }
 
 func TestLockRun_forwardsSignals(t *testing.T) {
@@ -82,11 +82,11 @@ func TestLockRun_forwardsSignals(t *testing.T) {
 		p.says("got " + map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGTERM: "TERM",
 			syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}[sig])
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(p.out.String(), "got TERM") == 2 }, "the second SIGTERM")
+	testredis.Eventually(t, patience, func() bool { return strings.Count(p.out.String(), "got TERM") == 2 }, "the second SIGTERM")
 	if err := p.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(20 * time.Second); code != 5 {
+	if code := p.exit(patience); code != 5 {
 		t.Errorf("exit %d", code)
 	}
 	s.free("job")
@@ -105,7 +105,7 @@ func TestLockRun_ignoresWhatItWasStartedToIgnore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := p.exit(20 * time.Second); code != 6 {
+	if code := p.exit(patience); code != 6 {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -131,7 +131,7 @@ func TestLockRun_leavesTheTerminalToTheCommand(t *testing.T) {
 	if _, err := io.WriteString(stdin, "word\n"); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(20 * time.Second); code != 0 || !strings.Contains(p.out.String(), "read word") {
+	if code := p.exit(patience); code != 0 || !strings.Contains(p.out.String(), "read word") {
 		t.Errorf("exit %d, %q", code, p.out.String())
 	}
 }
@@ -165,13 +165,13 @@ func TestLockRun_aSignalEndsTheWaiting(t *testing.T) {
 	s := newShell(t)
 	s.holds("job")
 	p := startProgram(t, t.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, "lock", "run", "job", "--", "echo", "ran")
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		return s.rdb.ZCard(t.Context(), strings.TrimSuffix(s.lockKey("job"), "lock")+"wait").Val() == 1
 	}, "it waits")
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(20 * time.Second); code != 128+15 || p.out.String() != "" {
+	if code := p.exit(patience); code != 128+15 || p.out.String() != "" {
 		t.Errorf("exit %d, %q", code, p.out.String())
 	}
 }
@@ -181,7 +181,7 @@ func TestLockRun_endsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := newShell(t)
 	p := s.locked(on("TERM")+loops, "--ttl", "6s", "--grace", "2s")
 	s.rdb.Del(t.Context(), s.lockKey("job"))
-	if code := p.exit(20 * time.Second); code != exitLost {
+	if code := p.exit(patience); code != exitLost {
 		t.Errorf("exit %d", code)
 	}
 	if out := p.out.String(); !strings.Contains(out, "got TERM") { // it ignored SIGTERM, and was killed

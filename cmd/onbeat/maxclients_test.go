@@ -75,7 +75,7 @@ func TestInstances_sayWhenNobodyLedAnyMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := " since " + store.FromMs(int64(end)).UTC().Format("2006-01-02 15:04:05")
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("instances"), "no instance leads") }, "its lease runs on")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("instances"), "no instance leads") }, "its lease runs on")
 	look := func(when string) {
 		t.Helper()
 		if out := s.must("doctor"); !strings.Contains(out, "none leads"+want) {

@@ -51,7 +51,7 @@ func TestOperations_showsProbesThatTheAPIAnswers(t *testing.T) {
 		return resp.StatusCode
 	}
 	p.logs("leads")
-	testredis.Eventually(t, 20*time.Second, func() bool { return ask(c.Readiness.HTTP.Path) == 200 }, "never ready")
+	testredis.Eventually(t, patience, func() bool { return ask(c.Readiness.HTTP.Path) == 200 }, "never ready")
 	if alive, counts := ask(c.Liveness.HTTP.Path), ask("/v1/counts"); alive != 200 || counts != 401 {
 		t.Errorf("%s: %d, and all else %d", c.Liveness.HTTP.Path, alive, counts)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -34,7 +33,7 @@ func TestPassEnv_keepsValuesOutOfRedisAndLogs(t *testing.T) {
 	stop := s.serving("-c", file, "--release", "v1")
 	s.must("enqueue", "http", "--id", "one", "--max-attempts", "1", "--payload", payload)
 	var said strings.Builder
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		said.Reset()
 		for _, command := range []string{"tasks show one", "tasks list --json", "schedules show warm", "schedules runs warm --json", "events --json"} {
 			said.WriteString(s.must(strings.Fields(command)...))

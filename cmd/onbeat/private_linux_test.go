@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -35,7 +34,7 @@ func TestServe_hidesItsEnvironmentFromCommands(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	s.must("enqueue", "exec", "--payload", `{"command":["sh","-c","tr '\\0' '\\n' </proc/$PPID/environ >$OUT; env >>$OUT; echo END >>$OUT"],"env":{"OUT":"`+out+`"}}`)
 	var seen string
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		raw, _ := os.ReadFile(out)
 		seen = string(raw)
 		return strings.Contains(seen, "END\n")
@@ -52,7 +51,7 @@ func TestLockRun_hidesItsEnvironmentFromTheCommand(t *testing.T) {
 	p.Env = append(p.Env, "TELLTALE=passed on")
 	likeAnyUser(p)
 	p.start()
-	if code := p.exit(20 * time.Second); code != 0 {
+	if code := p.exit(patience); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	out := p.out.String()

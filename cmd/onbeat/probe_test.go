@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -31,7 +30,7 @@ func TestProbe_asksTheInstanceItself(t *testing.T) {
 	if r := ask("--api", well); r.code != exitFine || r.out != "ok\n" {
 		t.Errorf("alive: %+v", r)
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool { return ask("--ready", "--api", well).code == exitFine }, "it is ready")
+	testredis.Eventually(t, patience, func() bool { return ask("--ready", "--api", well).code == exitFine }, "it is ready")
 
 	lost := start("redis://127.0.0.1:1/0")
 	if r := ask("--api", lost); r.code != exitFine {

@@ -20,6 +20,9 @@ func init() {
 	}
 }
 
+// patience is how long a test waits for what must come. A busy machine takes long; only a failure takes all of it.
+const patience = 3 * time.Minute
+
 // program is a run of the program in a process of its own.
 type program struct {
 	*testing.T
@@ -96,7 +99,7 @@ func (p *program) exit(limit time.Duration) int {
 // says waits until the program has printed a text, and returns its whole output.
 func (p *program) says(text string) string {
 	p.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if out := p.out.String(); strings.Contains(out, text) {
 			return out
 		}

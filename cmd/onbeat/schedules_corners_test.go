@@ -87,7 +87,7 @@ func TestBackfill_againRunsWhatFailed(t *testing.T) {
 	if out := s.must("schedules", "backfill", "sad", "--from", "5h"); !strings.HasPrefix(out, "added 5 of 5 slots") {
 		t.Fatalf("%q", out)
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "+backfill") == 5 }, "all five failed")
+	testredis.Eventually(t, patience, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "+backfill") == 5 }, "all five failed")
 	if out := s.must("schedules", "backfill", "sad", "--from", "5h"); !strings.Contains(out, "added 0 of 5 slots\nan earlier backfill added 5") {
 		t.Errorf("%q", out)
 	}
@@ -103,7 +103,7 @@ func TestBackfill_runsOnlyWhatFailed(t *testing.T) {
 	s.serving("--release", "v1")
 	made := time.Now()
 	s.must("schedules", "apply", s.file("s.yaml", "- {name: sad, every: 500ms, task: http, max_attempts: 1, payload: {url: 'http://127.0.0.1:1/', timeout: 1s}}\n- {name: glad, every: 500ms, task: echo}"))
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "sad@") > 3 }, "some failed")
+	testredis.Eventually(t, patience, func() bool { return strings.Count(s.must("tasks", "list", "--state", "dead"), "sad@") > 3 }, "some failed")
 	s.must("schedules", "pause", "sad")
 	s.must("schedules", "pause", "glad")
 	var sad, ran admin.Backfilled

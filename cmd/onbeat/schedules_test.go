@@ -228,7 +228,7 @@ func TestEvents_followWaitsOutAnOutage(t *testing.T) {
 	go func() { ended <- run(ctx, []string{"events", "--follow"}, s.env(), strings.NewReader(""), &out, &errs) }()
 	says := func(b *lockedBuffer, text string) {
 		t.Helper()
-		testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(b.String(), text) }, "never says %q", text)
+		testredis.Eventually(t, patience, func() bool { return strings.Contains(b.String(), text) }, "never says %q", text)
 	}
 	apply := func(name string) {
 		t.Helper()

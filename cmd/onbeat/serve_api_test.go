@@ -74,7 +74,7 @@ func TestServe_servesTheAPI(t *testing.T) {
 	url := urlOfAPI(t, p)
 	p.logs("leads")
 	client := &http.Client{Timeout: 10 * time.Second}
-	testredis.Eventually(t, 20*time.Second, func() bool { return status(t, client, url+"/readyz", "") == 200 }, "never ready")
+	testredis.Eventually(t, patience, func() bool { return status(t, client, url+"/readyz", "") == 200 }, "never ready")
 	for token, want := range map[string]int{"": 401, "wrong-but-long-enough": 401, "the-first-secret-of-all": 200, "the-secret-of-the-eye": 200} {
 		if got := status(t, client, url+"/v1/counts", token); got != want {
 			t.Errorf("%q: %d", token, got)
@@ -115,13 +115,13 @@ func TestServe_servesTheAPI(t *testing.T) {
 	// While it drains it is not ready, and answers all else.
 	client.CloseIdleConnections()
 	s.must("enqueue", "sleep", "--payload", `{"for":"3s"}`, "--id", "long")
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.interrupt()
 	p.logs("finishing running tasks")
 	if ready, counts := status(t, client, url+"/readyz", ""), status(t, client, url+"/v1/counts", "the-second-secret-of-all"); ready != 503 || counts != 200 {
 		t.Errorf("while it drains: %d, %d", ready, counts)
 	}
-	if code := p.exit(20 * time.Second); code != exitFine {
+	if code := p.exit(patience); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 }

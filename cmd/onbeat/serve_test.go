@@ -112,10 +112,10 @@ func TestServe_handsOverToTheNewestAndReloads(t *testing.T) {
 	config := s.file("onbeat.yaml", configText(s.url, s.ns, rec.URL, "a"))
 	one := startProgram(t, t.TempDir(), []string{"ONBEAT_RELEASE=v1"}, "serve", "-c", config)
 	one.logs("leads")
-	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v1") > 2 }, "v1 does not work")
+	testredis.Eventually(t, patience, func() bool { return rec.count("v1") > 2 }, "v1 does not work")
 	two := startProgram(t, t.TempDir(), nil, "serve", "-c", config, "--release", "v2")
 	two.logs("leads")
-	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v2") > 2 }, "v2 does not work")
+	testredis.Eventually(t, patience, func() bool { return rec.count("v2") > 2 }, "v2 does not work")
 	if out := s.must("instances"); !strings.Contains(out, "leads, epoch") || cells(out, "ID") == nil || strings.Count(out, "\n") != 3 {
 		t.Errorf("instances:\n%s", out)
 	}
@@ -134,19 +134,19 @@ func TestServe_handsOverToTheNewestAndReloads(t *testing.T) {
 	}
 	write(configText(s.url, s.ns, rec.URL, "a", "b"))
 	two.logs("read the schedules again")
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(rec.names(), "b") }, "b is not declared")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(rec.names(), "b") }, "b is not declared")
 	if out := s.must("schedules", "list"); cells(out, "a") == nil || cells(out, "b") == nil || !strings.Contains(out, "declared by v2") {
 		t.Errorf("schedules:\n%s", out)
 	}
 
 	two.signal(syscall.SIGTERM)
-	if code := two.exit(20 * time.Second); code != 0 {
+	if code := two.exit(patience); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 	before := rec.count("v1")
-	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("v1") > before+2 }, "v1 does not take over again")
+	testredis.Eventually(t, patience, func() bool { return rec.count("v1") > before+2 }, "v1 does not take over again")
 	one.signal(os.Interrupt)
-	if code := one.exit(20 * time.Second); code != 0 {
+	if code := one.exit(patience); code != 0 {
 		t.Errorf("SIGINT: exit %d", code)
 	}
 	if list := rec.twice(); len(list) > 0 {
@@ -165,7 +165,7 @@ func TestServe_waitsForRedisAndSurvivesItsRestart(t *testing.T) {
 	srv.Restart()
 	p.logs("redis answers again")
 	p.logs("leads")
-	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("") > 2 }, "nothing runs")
+	testredis.Eventually(t, patience, func() bool { return rec.count("") > 2 }, "nothing runs")
 	srv.Stop()
 	p.logs("heartbeat failed")
 	srv.Restart()
@@ -175,7 +175,7 @@ func TestServe_waitsForRedisAndSurvivesItsRestart(t *testing.T) {
 		t.Errorf("waiting is logged %d times", n)
 	}
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(20 * time.Second); code != 0 {
+	if code := p.exit(patience); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 }
@@ -186,13 +186,13 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	p := startProgram(t, t.TempDir(), nil, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, "http://127.0.0.1:1")))
 	p.logs("leads")
 	s.must("enqueue", "sleep", "--payload", `{"for":"1h"}`, "--id", "long")
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("tasks", "list", "--state", "running"), "long") }, "it does not run")
 	p.signal(syscall.SIGTERM)
 	p.logs("finishing running tasks")
 	time.Sleep(2 * sameSignal) // an earlier signal would count as the same request
 	p.logs("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(20 * time.Second); code != 1 {
+	if code := p.exit(patience); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
 	}
 	p.logs("handing back running tasks")
@@ -213,7 +213,7 @@ func TestServe_takesTwoSignalsAtOnceForOne(t *testing.T) {
 	p.logs("leads")
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGINT)
-	if code := p.exit(20 * time.Second); code != exitFine {
+	if code := p.exit(patience); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	p.logs("deregistered")
@@ -243,7 +243,7 @@ func starts(t *testing.T, env func(string) string, args ...string) string {
 	go func() {
 		ended <- run(ctx, append([]string{"serve"}, args...), env, strings.NewReader(""), io.Discard, &log)
 	}()
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(log.String(), "starting") }, "it does not begin")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(log.String(), "starting") }, "it does not begin")
 	end()
 	<-ended
 	return log.String()
@@ -255,7 +255,7 @@ func (s *shell) serving(args ...string) (stop func() ran) {
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan ran, 1)
 	go func() { done <- runWith(ctx, s.env(), "", append([]string{"serve"}, args...)...) }()
-	testredis.Eventually(s.T, 20*time.Second, func() bool { return strings.Contains(s.must("instances"), "leads") }, "nobody leads")
+	testredis.Eventually(s.T, patience, func() bool { return strings.Contains(s.must("instances"), "leads") }, "nobody leads")
 	var once sync.Once
 	var r ran
 	stop = func() ran { once.Do(func() { cancel(); r = <-done }); return r }

@@ -65,7 +65,7 @@ func TestSupervisor_tellsSystemd(t *testing.T) {
 	p := startProgram(t, dir, []string{"NOTIFY_SOCKET=" + h.socket, "WATCHDOG_USEC=300000"}, "serve", "-c", conf)
 	hears := func(what string, n int) {
 		t.Helper()
-		testredis.Eventually(t, 20*time.Second, func() bool { return h.count(what) >= n }, "systemd hears %s %d times; it heard\n%s", what, n, &h.lines)
+		testredis.Eventually(t, patience, func() bool { return h.count(what) >= n }, "systemd hears %s %d times; it heard\n%s", what, n, &h.lines)
 	}
 	hears("WATCHDOG=1", 3) // a process that waits for Redis is alive
 	if h.count("READY=1") > 0 {
@@ -88,7 +88,7 @@ func TestSupervisor_tellsSystemd(t *testing.T) {
 	}
 	hears("WATCHDOG=1", n+2)
 	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFine {
+	if code := p.exit(patience); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	hears("STOPPING=1", 1)

@@ -127,7 +127,7 @@ func TestTasks_ofEachState(t *testing.T) {
 	s.must("enqueue", "sleep", "--id", "long", "--payload", `{"for":"1h"}`)
 	waitFor := func(state string, ids ...string) {
 		t.Helper()
-		testredis.Eventually(t, 20*time.Second, func() bool {
+		testredis.Eventually(t, patience, func() bool {
 			out := s.must("tasks", "list", "--state", state)
 			for _, id := range ids {
 				if cells(out, id) == nil {
@@ -198,7 +198,7 @@ func TestTasks_ofEachState(t *testing.T) {
 	if out := s.must("tasks", "cancel", "long-too"); out != "asked to stop long-too\n" {
 		t.Errorf("%q", out)
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool {
+	testredis.Eventually(t, patience, func() bool {
 		return cells(s.must("tasks", "list", "--state", "running"), "long") == nil
 	}, "it does not stop")
 	s.must("tasks", "delete", "works")

@@ -99,7 +99,7 @@ func TestTraces_goToACollector(t *testing.T) {
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_BSP_SCHEDULE_DELAY=60000", // what arrives is flushed at the end
 	}, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, rec.URL, "a")))
 	p.logs("leads")
-	testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("") > 0 }, "it does not work")
+	testredis.Eventually(t, patience, func() bool { return rec.count("") > 0 }, "it does not work")
 	env := s.env("TRACEPARENT", "00-"+traceID+"-"+parentID+"-01", "TRACESTATE", "vendor=1")
 	if r := runWith(t.Context(), env, "", "enqueue", "echo", "--queue", "q", "--id", "x", "--payload", `{"secret":"hush"}`); r.code != 0 {
 		t.Fatal(r.err)
@@ -107,10 +107,10 @@ func TestTraces_goToACollector(t *testing.T) {
 	if r := runWith(t.Context(), env, `{"type":"echo","queue":"file"}`, "enqueue", "--file", "-"); r.code != 0 {
 		t.Fatal(r.err)
 	}
-	testredis.Eventually(t, 20*time.Second, func() bool { return strings.Contains(s.must("tasks", "show", "x"), "done") }, "it does not run")
-	testredis.Eventually(t, 20*time.Second, func() bool { return cells(s.must("tasks", "list", "--queue", "file"), "echo") == nil }, "it does not run")
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("tasks", "show", "x"), "done") }, "it does not run")
+	testredis.Eventually(t, patience, func() bool { return cells(s.must("tasks", "list", "--queue", "file"), "echo") == nil }, "it does not run")
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(20 * time.Second); code != 0 {
+	if code := p.exit(patience); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 
@@ -153,7 +153,7 @@ func TestTraces_aCollectorThatIsGoneIsInNobodysWay(t *testing.T) {
 			const line = `"message":"traces are lost: they cannot be sent"`
 			p.logs("traces are lost: they cannot be sent")
 			before := rec.count("")
-			testredis.Eventually(t, 20*time.Second, func() bool { return rec.count("") > before+10 }, "it does not work")
+			testredis.Eventually(t, patience, func() bool { return rec.count("") > before+10 }, "it does not work")
 			p.signal(syscall.SIGTERM)
 			p.logs("deregistered")
 			if code := p.exit(flushTime + 10*time.Second); code != 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -180,17 +181,20 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 	})
 }
 
-// finish waits until nothing waits, and stops what still runs. Up to that moment every slot must have
-// arrived.
+// finish waits until nothing waits, and stops what still runs. Up to that moment every slot must have arrived. A slow
+// machine may take long: finish gives up only once the number of waiting tasks has not fallen for a while.
 func (s *Stage) finish(ctx context.Context) error {
 	s.act("waits until nothing waits")
-	err := s.Wait(ctx, "a moment in which nothing waits", func(ctx context.Context) (bool, error) {
-		n, err := s.Activity.Counts(ctx)
-		s.until = n.Now
-		return n.Waiting == 0 && n.Running == 0, err
-	})
-	if err != nil {
-		return err
+	for left := int64(math.MaxInt64); left > 0; {
+		least := left
+		err := s.Wait(ctx, "a moment in which nothing waits", func(ctx context.Context) (bool, error) {
+			n, err := s.Activity.Counts(ctx)
+			s.until, left = n.Now, n.Waiting+n.Running
+			return left < least, err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	var left []*trial.Process
 	for _, i := range s.Started {
