@@ -47,6 +47,7 @@ func TestStandDown_restsAndComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		b := r.node(Config{ID: "b"})
 		b.session()
+		time.Sleep(time.Second) // in a bubble that is until it is ready, and could lead
 		s := r.node(Config{ID: "a"}).session()
 		lead := leading(s)
 		down := func(want time.Duration) {
@@ -87,6 +88,7 @@ func TestStandDown_waitsForTheLastTermToReturn(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
 		r.node(Config{ID: "b"}).session()
+		time.Sleep(time.Second) // in a bubble that is until it is ready, and could lead
 		s := r.node(Config{ID: "a"}).session()
 		stop := make(chan struct{})
 		terms := make(chan queue.Term, 100)
