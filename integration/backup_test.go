@@ -24,7 +24,7 @@ func TestBackup_isRestoredOnAnotherServer(t *testing.T) {
 	w.Must("schedules", "apply", w.File("hand.yaml", "[{name: hand, cron: '0 0 1 1 *', task: echo}]"))
 	w.Must("schedules", "pause", "hand", "--reason", "the supplier moves")
 	w.Must("enqueue", "echo", "--id", "later", "--in", "1h")
-	config := w.Config("onbeat.yaml", "concurrency: 10\nlease: 1s\n", w.Beat("a", beatEvery))
+	config := w.Config("onbeat.yaml", "concurrency: 10\nlease: 3s\n", w.Beat("a", beatEvery))
 	p := w.Serve("one", config)
 	p.Said("leads")
 	w.Grow(20, "nothing arrives")

@@ -138,11 +138,12 @@ func TestFault_redisIsFull(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t, "--maxmemory-policy", "noeviction")
 	rdb := srv.Client()
-	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 1s\n", w.Beat("a", beatEvery, "missed: all"), w.Beat("b", time.Second, "missed: all")))
+	p := w.Serve("one", w.Config("onbeat.yaml", "concurrency: 20\nlease: 3s\n", w.Beat("a", beatEvery, "missed: all"), w.Beat("b", time.Second, "missed: all")))
 	p.Said("leads")
 	w.Grow(20, "nothing arrives")
 	epoch := w.epoch(rdb)
 	n := testredis.Size(1, 10)
+	const outage = 8 * time.Second // longer than the horizon, so that slots could not be pushed in time
 	for range n {
 		if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 			t.Fatal(err)
@@ -151,7 +152,7 @@ func TestFault_redisIsFull(t *testing.T) {
 		if code != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "redis is out of memory") {
 			t.Errorf("enqueue into a full Redis: exit %d, %q%q, want 1 and one line that says it is full", code, out, errs)
 		}
-		time.Sleep(4 * time.Second) // the outage: longer than the horizon, so that slots could not be pushed in time
+		time.Sleep(outage)
 		if err := rdb.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ func TestFault_redisIsFull(t *testing.T) {
 	p.Stop()
 	w.WantEverySlot("b", time.Second, false)
 	w.WantAuditAgrees("b")
-	w.wantBeats("Redis at maxmemory, noeviction", ended, []string{"a"}, fmt.Sprintf("%d times for 4 s", n))
+	w.wantBeats("Redis at maxmemory, noeviction", ended, []string{"a"}, fmt.Sprintf("%d times for %v", n, outage))
 }
 
 // With a policy that may drop keys, an instance warns when it starts, and onbeat doctor fails.
