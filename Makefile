@@ -17,7 +17,7 @@ LINT_VERSION := v2.15.0
 VULN_VERSION := v1.8.0
 
 # The race detector needs a C compiler. gcc is what cgo asks for unless CC says else. It looks into every package: to leave one out
-# (-gcflags=PACKAGE=-race=false) makes it report races that are none, because the linker takes one copy of a generic function for all.
+# (-gcflags=PACKAGE=-race=false) makes it report false races, because the linker takes one copy of a generic function for all.
 CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 
@@ -63,7 +63,7 @@ image: ## Build the container image onbeat on the local engine.
 		--build-arg CREATED=$$(git log -1 --format=%cI 2>/dev/null) bin/image
 
 # On a fresh machine the compiler is what one waits for, and a show needs neither inlined calls nor what a debugger reads: without them
-# it takes 0.6 times as long. (Whoever has built all else already waits longer, once: these objects are others.)
+# it takes 0.6 times as long. (If you have built the program before, the first demo takes longer: it needs objects of its own.)
 .PHONY: demo
 demo: ## Show a rollout that loses no beat.
 	@$(PLAIN) $(GO) build -tags demo -gcflags 'all=-l -dwarf=0' -ldflags '$(LDFLAGS)' -o $(BIN)-demo ./cmd/onbeat
@@ -254,4 +254,4 @@ cover: ## Show how much of each core package the tests reach.
 
 .PHONY: clean
 clean: ## Remove what was built and measured.
-	rm -rf bin dist coverage cover.out
+	rm -rf bin dist

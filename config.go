@@ -35,7 +35,8 @@ type Config struct {
 	// dispatcher of its own keys. Choose once, several for each node; all processes of a namespace give the same. Default 1: the
 	// namespace is not split. See docs/scaling.md.
 	Partitions int
-	// Release is the version that this process runs. All instances without one count as the same release.
+	// Release is the version that this process runs. All instances without one are of one release, older than any other: beside a
+	// named release they do not lead.
 	Release string
 
 	// Lead, Consume, Standby, Lease, MinReady and ReadyCheck say how instances share the work; see instance.Config.
@@ -207,7 +208,8 @@ func (c Config) consumer() consumer.Config {
 //	redis-cluster://user:password@host:6379,host:6379
 //
 // With rediss:// the connection is encrypted. Dial refuses an invalid URL with a [*task.FieldError], which does not show
-// its password. docs/reference.md has the parameters, also those for certificates.
+// its password. docs/reference.md has the parameters for certificates; the others
+// are those of go-redis.
 func Dial(rawURL string) (redis.UniversalClient, error) { return Dialer{}.Dial(rawURL) }
 
 // Dialer is [Dial] with a log. The zero value is Dial.

@@ -152,7 +152,7 @@ func (d *Dispatcher) Use(mw ...handlers.Middleware) {
 }
 
 // Schedule declares a schedule: each slot of the rule becomes a task of the type, with the payload and the options (queue,
-// priority, timeout, attempts, backoff). The schedule belongs to this release. When a newer release leads that does not
+// priority, timeout, attempts, backoff, secret). The schedule belongs to this release. When a newer release leads that does not
 // declare it, it is retired. If Schedule refuses, it returns the error, and Run returns it again.
 //
 // Handle may register the type's handler later. Run refuses a schedule whose type has none; if another program has it, declare
@@ -186,7 +186,7 @@ func (d *Dispatcher) Schedule(name string, rule schedule.Rule, typ string, paylo
 // errOption refuses an option that would otherwise be ignored.
 var errOption = &task.FieldError{
 	Field: "options", Reason: "at least one does not apply to the tasks of a schedule",
-	Hint: "use queue, priority, timeout, attempts and backoff; the rule says when tasks run, and its overlap how many at once",
+	Hint: "use queue, priority, timeout, attempts, backoff and secret; the rule says when tasks run, and its overlap how many at once",
 }
 
 var errTwice = &task.FieldError{Field: "name", Reason: "declared twice", Hint: "give each schedule its own name"}
