@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/onbeat
 
 # Programs are built the same way everywhere, and as releases are: nothing is compiled twice, and none needs a C compiler.
-PLAIN := CGO_ENABLED=0 GOFLAGS="-trimpath $(GOFLAGS)"
+PLAIN := CGO_ENABLED=0 GOFLAGS="-trimpath $(shell $(GO) env GOFLAGS)"
 
 # The version in the program: a tag if there is one, else the commit.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

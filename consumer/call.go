@@ -271,6 +271,10 @@ func (c *Consumer) nextPortion(a *answer) int {
 		c.heavy, c.came = false, time.Time{}
 		return firstPortion
 	}
+	if c.doubt || a.reply.LanesVer != c.lanes.version && ofUsers(a.reply) == 0 { // the call looked for no tasks
+		c.came = time.Time{}
+		return c.portion
+	}
 	if c.heavy {
 		c.heavy = c.busy.tasks > 0 // else all runs ended while one call was under way
 	} else if !c.came.IsZero() {

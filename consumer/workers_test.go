@@ -256,6 +256,27 @@ func TestNextPortion_isHalfIfTheRunsHoldUpTheCalls(t *testing.T) {
 	}
 }
 
+// A call that only found new lanes, or that claims are in doubt, says nothing of a burst: the first claim after it is a first one.
+func TestNextPortion_beginsWithTheFirstClaim(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		doubt bool
+		reply queue.CycleReply
+		want  int
+	}{
+		"new lanes":               {false, queue.CycleReply{LeftDue: true, LanesVer: 7}, firstPortion},
+		"new lanes, and a claim":  {false, queue.CycleReply{LeftDue: true, LanesVer: 7, Claimed: []*task.Task{{Type: "a"}}}, growth * firstPortion},
+		"in doubt":                {true, queue.CycleReply{LeftDue: true}, firstPortion},
+		"all of a portion waited": {false, queue.CycleReply{LeftDue: true}, growth * firstPortion},
+	} {
+		c := &Consumer{cfg: Config{Concurrency: 1000}, portion: firstPortion, doubt: tt.doubt}
+		if n := c.nextPortion(&answer{sent: now, came: now, reply: &tt.reply}); n != tt.want {
+			t.Errorf("%s: %d, want %d", name, n, tt.want)
+		}
+	}
+}
+
 // The rest of a burst is not left to one call more, and where calls hold up the runs, none waits for many free workers.
 func TestWanted_takesTheRestOfABurst(t *testing.T) {
 	t.Parallel()

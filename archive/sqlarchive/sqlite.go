@@ -39,6 +39,7 @@ func (a *store) openSQLite() error {
 
 // connect makes the first connection. Where several switch a new file to its log at once, SQLite tells all but one that it is busy, and waits for
 // nobody (busy_timeout does not count there): they try again, for as long as a writer waits for another. A file that stays locked is busy then.
+// The last try may take as long again.
 func (a *store) connect(ctx context.Context) error {
 	for began := time.Now(); ; {
 		err := a.db.PingContext(ctx)

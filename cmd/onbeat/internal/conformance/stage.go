@@ -18,8 +18,11 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// patience is how long any wait may take.
-const patience = 20 * time.Second
+// patience is how long a wait for one thing may take. longest is how long the end of a scenario may take, on a machine however slow.
+const (
+	patience = 20 * time.Second
+	longest  = 10 * time.Minute
+)
 
 // pollEvery is the time between two polls.
 const pollEvery = 10 * time.Millisecond
@@ -182,9 +185,10 @@ func (s *Stage) grow(ctx context.Context, n int) error {
 }
 
 // finish waits until nothing waits, and stops what still runs. Up to that moment every slot must have arrived. A slow
-// machine may take long: finish gives up only once the number of waiting tasks has not fallen for a while.
+// machine may take long: finish goes on while ever fewer tasks wait.
 func (s *Stage) finish(ctx context.Context) error {
 	s.act("waits until nothing waits")
+	end := time.Now().Add(longest)
 	for left := int64(math.MaxInt64); left > 0; {
 		least := left
 		err := s.Wait(ctx, "a moment in which nothing waits", func(ctx context.Context) (bool, error) {
@@ -194,6 +198,9 @@ func (s *Stage) finish(ctx context.Context) error {
 		})
 		if err != nil {
 			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: %d tasks still wait after %s", errStuck, left, longest)
 		}
 	}
 	var left []*trial.Process
