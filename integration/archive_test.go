@@ -77,8 +77,8 @@ type archived struct {
 	*testing.T
 	server      *testpostgres.Server
 	url         string
-	resize      func(size string) // of its file system; nil: it cannot be filled up
-	why         string            // it cannot
+	resize      func(size string) error // of its file system; nil: it cannot be filled up
+	why         string                  // it cannot
 	dir         string
 	with, plain *side
 	version     int
@@ -115,7 +115,7 @@ func (a *archived) query(database, sql string) {
 }
 
 // smallDisk mounts a file system of the user postgres, and returns how to change its size; or why it cannot.
-func smallDisk(t *testing.T) (dir string, resize func(size string), why string) {
+func smallDisk(t *testing.T) (dir string, resize func(size string) error, why string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return "", nil, "only root mounts a small file system"
@@ -147,12 +147,7 @@ func smallDisk(t *testing.T) (dir string, resize func(size string), why string) 
 	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
 		t.Fatalf("chown: %v: %s", err, out)
 	}
-	return dir, func(size string) {
-		t.Helper()
-		if err := mount("remount,size=" + size); err != nil {
-			t.Fatal(err)
-		}
-	}, ""
+	return dir, func(size string) error { return mount("remount,size=" + size) }, ""
 }
 
 // rollout replaces all replicas of both sides, one after the other.
@@ -219,15 +214,19 @@ func (a *archived) filled(d time.Duration) bool {
 	}
 	a.goesOn()
 	said := a.with.says("cannot archive: trying again")
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(a.dir, &fs); err != nil {
-		a.Fatal(err)
-	}
-	a.resize(fmt.Sprint((fs.Blocks - fs.Bfree) * uint64(fs.Bsize)))
+	testredis.Eventually(a, time.Minute, func() error { // PostgreSQL may write more in between, and then it does not fit
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(a.dir, &fs); err != nil {
+			return err
+		}
+		return a.resize(fmt.Sprint((fs.Blocks - fs.Bfree) * uint64(fs.Bsize)))
+	}, "the disk is as small as what is on it")
 	end := time.Now().Add(d)
 	testredis.Eventually(a, 2*time.Minute, func() bool { return a.with.says("cannot archive: trying again") > said }, "nobody says that the database is full")
 	time.Sleep(time.Until(end)) // the fault itself
-	a.resize(roomy)
+	if err := a.resize(roomy); err != nil {
+		a.Fatal(err)
+	}
 	return true
 }
 
