@@ -72,7 +72,7 @@ func TestServe_keepsItsSchedulesWhenTheConfigBecomesABomb(t *testing.T) {
 	}
 	awaitText(p, "kept the old schedules")
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 }

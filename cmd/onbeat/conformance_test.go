@@ -77,7 +77,7 @@ func TestConformance_findsEveryPromiseKeptAndTouchesNothingElse(t *testing.T) {
 		only, scenarios = nil, 7
 	}
 	p, rdb, temp := trialOf(t, only, "--rollouts", "3", "--json")
-	code := p.exit(patience)
+	code := p.exit(3 * time.Minute)
 	r := reportOf(t, p)
 	if code != exitFine || !r.OK || len(r.Scenarios) != scenarios {
 		t.Errorf("exit %d, ok %v, %d scenarios", code, r.OK, len(r.Scenarios))
@@ -110,7 +110,7 @@ func TestConformance_exits1WhenAPromiseBreaks(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			p, rdb, temp := trialOf(t, []string{tryOnly + "=" + quickest, breakThis + "=" + fault})
-			if code := p.exit(patience); code != exitFailed {
+			if code := p.exit(time.Minute); code != exitFailed {
 				t.Errorf("exit %d, want %d", code, exitFailed)
 			}
 			for _, want := range []string{quickest + " +" + says, "✗ A promise broke"} { // the table counts slots, missed and duplicated
@@ -140,7 +140,7 @@ func TestConformance_takesEverythingAwayWhenInterrupted(t *testing.T) {
 			if err := p.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			if code := p.exit(patience); code != exitFailed {
+			if code := p.exit(20 * time.Second); code != exitFailed {
 				t.Errorf("exit %d, want %d", code, exitFailed)
 			}
 			if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {
@@ -185,7 +185,7 @@ func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
 		return nil
 	}, "the keys do not expire")
 	_ = p.Process.Kill()
-	p.exit(patience)
+	p.exit(10 * time.Second)
 	testredis.Eventually(t, 30*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
 	after, err := expiring(t, rdb)
 	for key := range before { // one that came between is newer than the last call of expire
@@ -257,7 +257,7 @@ func TestConformance_saysThatRedisWentAway(t *testing.T) {
 		return err == nil && n > 5
 	}, "it does not begin")
 	srv.Kill()
-	if code := p.exit(patience); code != exitFailed {
+	if code := p.exit(90 * time.Second); code != exitFailed {
 		t.Errorf("exit %d, want %d", code, exitFailed)
 	}
 	if text := p.errs.String(); !strings.Contains(text, "unreachable") || strings.Count(text, "\n") != 1 {

@@ -54,7 +54,7 @@ func TestDemo_takesEverythingAwayWhenInterrupted(t *testing.T) {
 		t.Error("no child is found while the demo runs: the test sees nothing")
 	}
 	p.interrupt()
-	if code := p.exit(patience); code != exitFailed {
+	if code := p.exit(10 * time.Second); code != exitFailed {
 		t.Errorf("exit %d, want %d", code, exitFailed)
 	}
 	if text := p.errs.String(); !strings.Contains(text, "interrupted") || strings.Count(text, "\n") != 1 {

@@ -43,11 +43,11 @@ func TestDev_letsInNobodyButItsUser(t *testing.T) {
 			}
 			awaitHeartbeat(t, clientOf(t, dir, said))
 			beside := startProgram(t, dir, nil, "schedules", "list", "--redis", "file:.onbeat/redis.url", "--namespace", "dev")
-			if code := beside.exit(patience); code != 0 || !strings.Contains(beside.out.String(), "heartbeat") {
+			if code := beside.exit(20 * time.Second); code != 0 || !strings.Contains(beside.out.String(), "heartbeat") {
 				t.Errorf("a command beside it: exit %d: %s%s", code, beside.out.String(), beside.errs.String())
 			}
 			p.interrupt()
-			p.exit(patience)
+			p.exit(20 * time.Second)
 			if text := p.out.String() + p.errs.String(); password == "" || strings.Contains(text, password) {
 				t.Errorf("it printed its password %q: %s", password, text)
 			}
@@ -110,7 +110,7 @@ func TestDev_usesNoConfigOfAnother(t *testing.T) {
 					break
 				}
 			}
-			if code := p.exit(patience); code != exitAsked {
+			if code := p.exit(20 * time.Second); code != exitAsked {
 				t.Errorf("exit %d, want %d", code, exitAsked)
 			}
 			if text := p.errs.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) || !strings.Contains(text, "(") {
@@ -141,7 +141,7 @@ func TestDev_overwritesNothingThroughLinks(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		_ = p.Process.Signal(os.Interrupt)
-		p.exit(patience)
+		p.exit(20 * time.Second)
 		if text, err := os.ReadFile(precious); string(text) != "dear diary" || err != nil {
 			t.Errorf("%s: what it led to holds %q, %v", name, text, err)
 		}
@@ -163,7 +163,7 @@ func TestDev_runsWhereNothingCanBeWritten(t *testing.T) {
 		t.Error(err)
 	}
 	p.interrupt()
-	p.exit(patience)
+	p.exit(20 * time.Second)
 	if _, err := os.Stat(filepath.Dir(file[1])); err == nil {
 		t.Errorf("%s is left", filepath.Dir(file[1]))
 	}

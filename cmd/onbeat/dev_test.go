@@ -91,7 +91,7 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.interrupt()
-	if code := first.exit(patience); code != exitFine {
+	if code := first.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d after an interrupt, want %d", code, exitFine)
 	}
 
@@ -108,7 +108,7 @@ func TestDev_keepsWhatWasAppliedOverARestart(t *testing.T) {
 		t.Errorf("the sample: %v", err)
 	}
 	second.interrupt()
-	second.exit(patience)
+	second.exit(20 * time.Second)
 }
 
 func TestDev_refusesASecondInTheSameFolder(t *testing.T) {
@@ -117,7 +117,7 @@ func TestDev_refusesASecondInTheSameFolder(t *testing.T) {
 	dir := t.TempDir()
 	startProgram(t, dir, nil, "dev").says("Try in another terminal")
 	second := startProgram(t, dir, nil, "dev")
-	if code := second.exit(patience); code != exitFailed {
+	if code := second.exit(20 * time.Second); code != exitFailed {
 		t.Errorf("exit %d, want %d", code, exitFailed)
 	}
 	if text := second.errs.String(); !strings.Contains(text, "in use") || strings.Count(text, "\n") != 1 {
@@ -136,7 +136,7 @@ func TestDev_runsWithoutARedisServer(t *testing.T) {
 	c := clientOf(t, dir, said)
 	awaitHeartbeat(t, c)
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d after an interrupt, want %d", code, exitFine)
 	}
 }
@@ -183,7 +183,7 @@ func TestDev_refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProgram(t, t.TempDir(), nil, append([]string{"dev", "--in-process"}, args...)...)
-			if code := p.exit(patience); code != exitAsked {
+			if code := p.exit(20 * time.Second); code != exitAsked {
 				t.Errorf("exit %d, want %d", code, exitAsked)
 			}
 			if text := p.errs.String(); strings.Count(text, "\n") != 1 {
@@ -212,12 +212,12 @@ func TestDev_isFoundInItsFolder(t *testing.T) {
 	_, added, _ := strings.Cut(p.out.String(), "From another folder, add ")
 	added, _, _ = strings.Cut(added, "\n")
 	away := startProgram(t, t.TempDir(), nil, append([]string{"schedules", "list"}, strings.Fields(added)...)...)
-	if code := away.exit(patience); code != exitFine || cells(away.out.String(), "tick") == nil {
+	if code := away.exit(20 * time.Second); code != exitFine || cells(away.out.String(), "tick") == nil {
 		t.Errorf("from another folder, with %s: exit %d: %s%s", added, code, away.out.String(), away.errs.String())
 	}
 	const note = "onbeat: using the Redis of onbeat dev, file:.onbeat/redis.url, and namespace mine\n"
 	beside := startProgram(t, dir, nil, "schedules", "list")
-	if code := beside.exit(patience); code != exitFine || cells(beside.out.String(), "tick") == nil || beside.errs.String() != note {
+	if code := beside.exit(20 * time.Second); code != exitFine || cells(beside.out.String(), "tick") == nil || beside.errs.String() != note {
 		t.Errorf("beside it: exit %d: %s%s", code, beside.out.String(), beside.errs.String())
 	}
 	for name, c := range map[string]struct {
@@ -230,15 +230,15 @@ func TestDev_isFoundInItsFolder(t *testing.T) {
 		"a config":        {nil, []string{"-c", "mine.yaml"}, defaultRedis},
 	} {
 		q := startProgram(t, dir, c.env, append([]string{"doctor", "--json"}, c.args...)...)
-		q.exit(patience)
+		q.exit(20 * time.Second)
 		if text := q.errs.String() + q.out.String(); strings.Contains(text, "onbeat dev,") || !strings.Contains(text, c.want) {
 			t.Errorf("%s does not go before: %s", name, text)
 		}
 	}
 	p.interrupt()
-	p.exit(patience)
+	p.exit(20 * time.Second)
 	after := startProgram(t, dir, nil, "schedules", "list")
-	if code := after.exit(patience); code != exitAsked || !strings.Contains(after.errs.String(), "namespace: missing") {
+	if code := after.exit(20 * time.Second); code != exitAsked || !strings.Contains(after.errs.String(), "namespace: missing") {
 		t.Errorf("after it: exit %d: %s", code, after.errs.String())
 	}
 }
@@ -248,7 +248,7 @@ func awaitSchedule(t *testing.T, dir, name string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		p := startProgram(t, dir, nil, "schedules", "show", name)
-		if p.exit(patience) == exitFine {
+		if p.exit(20*time.Second) == exitFine {
 			return
 		}
 	}
@@ -272,7 +272,7 @@ func TestFound_refusesAFolderThatOthersMayWriteTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgram(t, dir, nil, "schedules", "list", "-n", "x")
-	if code := p.exit(patience); code != exitAsked || !strings.Contains(p.errs.String(), "others may write to it") {
+	if code := p.exit(20 * time.Second); code != exitAsked || !strings.Contains(p.errs.String(), "others may write to it") {
 		t.Errorf("exit %d: %s", code, p.errs.String())
 	}
 }
@@ -302,7 +302,7 @@ func TestDev_opensTheDashboard(t *testing.T) {
 		}
 	}
 	p.interrupt()
-	p.exit(patience)
+	p.exit(20 * time.Second)
 
 	p = startProgram(t, dir, []string{"BROWSER=" + filepath.Join(dir, "nowhere")}, "dev", "--in-process", "--open", "-c", config)
 	p.says("Try in another terminal")
@@ -312,7 +312,7 @@ func TestDev_opensTheDashboard(t *testing.T) {
 		}
 	}
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("without a browser: exit %d", code)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -166,7 +167,7 @@ api:
 		t.Errorf("Redis has %s", got)
 	}
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	all += p.errs.String() + p.out.String()

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
@@ -35,7 +36,7 @@ func TestInit_writesAConfigThatRuns(t *testing.T) {
 	said := p.says("Try in another terminal")
 	awaitHeartbeat(t, openInside(t, urlOf(t, dir, said), f.Dispatcher.Namespace).Admin())
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 }

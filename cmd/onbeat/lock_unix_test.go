@@ -86,7 +86,7 @@ func TestLockRun_forwardsSignals(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(patience); code != 5 {
+	if code := p.exit(20 * time.Second); code != 5 {
 		t.Errorf("exit %d", code)
 	}
 	s.free("job")
@@ -105,7 +105,7 @@ func TestLockRun_ignoresWhatItWasStartedToIgnore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := p.exit(patience); code != 6 {
+	if code := p.exit(20 * time.Second); code != 6 {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -131,7 +131,7 @@ func TestLockRun_leavesTheTerminalToTheCommand(t *testing.T) {
 	if _, err := io.WriteString(stdin, "word\n"); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(patience); code != 0 || !strings.Contains(p.out.String(), "read word") {
+	if code := p.exit(20 * time.Second); code != 0 || !strings.Contains(p.out.String(), "read word") {
 		t.Errorf("exit %d, %q", code, p.out.String())
 	}
 }
@@ -171,7 +171,7 @@ func TestLockRun_aSignalEndsTheWaiting(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(patience); code != 128+15 || p.out.String() != "" {
+	if code := p.exit(20 * time.Second); code != 128+15 || p.out.String() != "" {
 		t.Errorf("exit %d, %q", code, p.out.String())
 	}
 }
@@ -181,7 +181,7 @@ func TestLockRun_endsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := newShell(t)
 	p := s.locked(on("TERM")+loops, "--ttl", "6s", "--grace", "2s")
 	s.rdb.Del(t.Context(), s.lockKey("job"))
-	if code := p.exit(patience); code != exitLost {
+	if code := p.exit(20 * time.Second); code != exitLost {
 		t.Errorf("exit %d", code)
 	}
 	if out := p.out.String(); !strings.Contains(out, "got TERM") { // it ignored SIGTERM, and was killed

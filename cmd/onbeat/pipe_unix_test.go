@@ -25,7 +25,7 @@ func TestPipe_withoutAWriterEndsWithASignal(t *testing.T) {
 			p := startProgram(t, t.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, args...)
 			time.Sleep(wait)
 			_ = p.Process.Signal(syscall.SIGTERM)
-			code := p.exit(patience)
+			code := p.exit(10 * time.Second)
 			if code == -1 && wait < 30*time.Second {
 				continue
 			}

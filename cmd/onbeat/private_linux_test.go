@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -51,7 +52,7 @@ func TestLockRun_hidesItsEnvironmentFromTheCommand(t *testing.T) {
 	p.Env = append(p.Env, "TELLTALE=passed on")
 	likeAnyUser(p)
 	p.start()
-	if code := p.exit(patience); code != 0 {
+	if code := p.exit(20 * time.Second); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	out := p.out.String()

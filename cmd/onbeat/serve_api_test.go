@@ -121,7 +121,7 @@ func TestServe_servesTheAPI(t *testing.T) {
 	if ready, counts := status(t, client, url+"/readyz", ""), status(t, client, url+"/v1/counts", "the-second-secret-of-all"); ready != 503 || counts != 200 {
 		t.Errorf("while it drains: %d, %d", ready, counts)
 	}
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 }

@@ -140,13 +140,13 @@ func TestServe_handsOverToTheNewestAndReloads(t *testing.T) {
 	}
 
 	two.signal(syscall.SIGTERM)
-	if code := two.exit(patience); code != 0 {
+	if code := two.exit(20 * time.Second); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 	before := rec.count("v1")
 	testredis.Eventually(t, patience, func() bool { return rec.count("v1") > before+2 }, "v1 does not take over again")
 	one.signal(os.Interrupt)
-	if code := one.exit(patience); code != 0 {
+	if code := one.exit(20 * time.Second); code != 0 {
 		t.Errorf("SIGINT: exit %d", code)
 	}
 	if list := rec.twice(); len(list) > 0 {
@@ -175,7 +175,7 @@ func TestServe_waitsForRedisAndSurvivesItsRestart(t *testing.T) {
 		t.Errorf("waiting is logged %d times", n)
 	}
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(patience); code != 0 {
+	if code := p.exit(20 * time.Second); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 }
@@ -192,7 +192,7 @@ func TestServe_isInAHurryAtTheSecondSignal(t *testing.T) {
 	time.Sleep(2 * sameSignal) // an earlier signal would count as the same request
 	p.logs("stopping: on a second signal (Ctrl-C) the instance hands back its running tasks and stops at once")
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(patience); code != 1 {
+	if code := p.exit(20 * time.Second); code != 1 {
 		t.Errorf("the second signal: exit %d, want 1", code)
 	}
 	p.logs("handing back running tasks")
@@ -213,7 +213,7 @@ func TestServe_takesTwoSignalsAtOnceForOne(t *testing.T) {
 	p.logs("leads")
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGINT)
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	p.logs("deregistered")

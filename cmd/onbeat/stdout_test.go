@@ -77,7 +77,7 @@ func TestStdout_aClosedPipeIsAFailureWithoutAWord(t *testing.T) {
 	p := newProgram(t, t.TempDir(), nil, "version")
 	p.Stdout = closed(t, unreadPipe(t, 0))
 	p.start()
-	if code := p.exit(patience); code != exitFailed || p.errs.String() != "" {
+	if code := p.exit(20 * time.Second); code != exitFailed || p.errs.String() != "" {
 		t.Errorf("exit %d: %q", code, p.errs.String())
 	}
 }
@@ -89,7 +89,7 @@ func TestEvents_followingEndsWithItsReader(t *testing.T) {
 	p := newProgram(t, t.TempDir(), []string{"ONBEAT_REDIS_URL=" + s.url, "ONBEAT_NAMESPACE=" + s.ns}, "events", "-f")
 	p.Stdout = unreadPipe(t, 1)
 	p.start()
-	if code := p.exit(patience); code != exitFailed || p.errs.String() != "" {
+	if code := p.exit(20 * time.Second); code != exitFailed || p.errs.String() != "" {
 		t.Errorf("exit %d: %q", code, p.errs.String())
 	}
 }
@@ -106,7 +106,7 @@ func TestServe_goesOnWhenItsLogIsNotRead(t *testing.T) {
 	before := rec.count("")
 	testredis.Eventually(t, patience, func() bool { return rec.count("") > before+5 }, "nothing runs")
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	if out := s.must("instances"); !strings.Contains(out, "no instances") {

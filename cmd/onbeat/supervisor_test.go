@@ -88,7 +88,7 @@ func TestSupervisor_tellsSystemd(t *testing.T) {
 	}
 	hears("WATCHDOG=1", n+2)
 	p.interrupt()
-	if code := p.exit(patience); code != exitFine {
+	if code := p.exit(20 * time.Second); code != exitFine {
 		t.Errorf("exit %d", code)
 	}
 	hears("STOPPING=1", 1)

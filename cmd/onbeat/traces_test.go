@@ -110,7 +110,7 @@ func TestTraces_goToACollector(t *testing.T) {
 	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("tasks", "show", "x"), "done") }, "it does not run")
 	testredis.Eventually(t, patience, func() bool { return cells(s.must("tasks", "list", "--queue", "file"), "echo") == nil }, "it does not run")
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(patience); code != 0 {
+	if code := p.exit(20 * time.Second); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 
