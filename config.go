@@ -35,8 +35,8 @@ type Config struct {
 	// dispatcher of its own keys. Choose once, several for each node; all processes of a namespace give the same. Default 1: the
 	// namespace is not split. See docs/scaling.md.
 	Partitions int
-	// Release is the version that this process runs. All instances without one are of one release, older than any other: beside a
-	// named release they do not lead.
+	// Release is the version that this process runs. All instances without one are of one release, older than any other: a
+	// named release leads before them.
 	Release string
 
 	// Lead, Consume, Standby, Lease, MinReady and ReadyCheck say how instances share the work; see instance.Config.
