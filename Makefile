@@ -13,11 +13,11 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # golangci-lint is run at this version wherever it is not installed.
 LINT_VERSION := v2.15.0
 
-# And so is what looks for known vulnerabilities.
+# govulncheck, which looks for known vulnerabilities, is run at this version.
 VULN_VERSION := v1.8.0
 
-# The race detector needs a C compiler. gcc is what cgo asks for unless CC says else. It looks into every package: to leave one out
-# (-gcflags=PACKAGE=-race=false) makes it report false races, because the linker takes one copy of a generic function for all.
+# The race detector needs a C compiler: cgo asks for gcc, unless CC names another. The detector looks into every package. Without one
+# of them (-gcflags=PACKAGE=-race=false) it reports false races, because the linker takes one copy of a generic function for all.
 CC_FOUND := $(shell command -v $$($(GO) env CC | cut -d' ' -f1) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 
@@ -30,12 +30,12 @@ PARALLEL ?= 2
 ATONCE   := -parallel 6
 FUZZTIME ?= 20s
 
-# What `make test` notes which Redis each package ran on in, and what new seeds of the simulation show: a plan that nobody has seen may
-# show what is older than a change, so it is news and not a failure, unless a task ran that should not have.
+# `make test` notes here which Redis each package ran on, and the findings of new seeds of the simulation. A plan that nobody has seen
+# may show an old fault, so a finding is news and not a failure, unless a task ran that should not have.
 REPORT := $(CURDIR)/bin/test-redis.txt
 NEWS   := $(CURDIR)/bin/test-seeds.txt
 
-# What the rows of `make soak` are gathered in.
+# `make soak` gathers its rows in this file.
 SOAK := $(CURDIR)/bin/soak.md
 
 # The packages that a promise is made of.
@@ -62,8 +62,8 @@ image: ## Build the container image onbeat on the local engine.
 	docker build --tag $(IMAGE) --build-arg TARGETPLATFORM=$(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null) \
 		--build-arg CREATED=$$(git log -1 --format=%cI 2>/dev/null) bin/image
 
-# On a fresh machine the compiler is what one waits for, and a show needs neither inlined calls nor what a debugger reads: without them
-# it takes 0.6 times as long. (If you have built the program before, the first demo takes longer: it needs objects of its own.)
+# On a fresh machine people wait for the compiler, and a show needs neither inlined calls nor data for a debugger: without them the
+# compiler takes 0.6 times as long. (If you have built the program before, the first demo takes longer: it needs objects of its own.)
 .PHONY: demo
 demo: ## Show a rollout that loses no beat.
 	@$(PLAIN) $(GO) build -tags demo -gcflags 'all=-l -dwarf=0' -ldflags '$(LDFLAGS)' -o $(BIN)-demo ./cmd/onbeat
@@ -149,7 +149,7 @@ soak: ## Run rollouts, faults and simulation in full (4 hours); writes docs/reli
 		head -n 2 $(SOAK); tail -n +3 $(SOAK) | LC_ALL=C sort; } >>bin/reliability.md && mv bin/reliability.md docs/reliability.md || code=1; \
 	exit $$code
 
-# The part of a soak in virtual time: how long seeds are tried, and what the figures are gathered in.
+# The part of a soak in virtual time: how long seeds are tried, and the files that gather the figures.
 SIMULATE ?= 1h
 SEEDS    := $(CURDIR)/bin/simulation.md
 MUTANTS  := $(CURDIR)/bin/mutants.md
@@ -217,7 +217,7 @@ vuln: ## Look for known vulnerabilities.
 licences: ## Write THIRD_PARTY_LICENSES anew.
 	@$(GO) run ./internal/licences >THIRD_PARTY_LICENSES.new && mv THIRD_PARTY_LICENSES.new THIRD_PARTY_LICENSES || { rm -f THIRD_PARTY_LICENSES.new; exit 1; }
 
-# What a release needs is run at these versions. SKIP leaves out what this machine lacks, such as SKIP=docker without buildx.
+# The tools of a release are run at these versions. SKIP leaves out what this machine lacks, such as SKIP=docker without buildx.
 RELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 SYFT     := github.com/anchore/syft/cmd/syft@v1.57.1
 SKIP     ?=

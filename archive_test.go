@@ -40,8 +40,8 @@ func archiving(t *testing.T, rdb redis.UniversalClient, url, release string, c o
 	return d
 }
 
-// What Redis no longer has is read in the archive: the audit finds each slot, the runs of a schedule go on from page to page, and
-// a task is known that Redis has forgotten.
+// Entries that Redis no longer has are read in the archive: the audit finds each slot, the runs of a schedule go on from page to
+// page, and a task that Redis has forgotten is known.
 func TestArchive_hasWhatRedisHasDropped(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
@@ -233,8 +233,8 @@ func TestArchive_hasTheRevisionsThatRedisHasDropped(t *testing.T) {
 	}
 }
 
-// Redis comes back empty, and so do all instances, which then know nothing: what ran before is judged by the rule of that time, which the
-// archive has, and the schedule goes on by it.
+// Redis comes back empty, and all instances are new and know nothing. The audit judges the earlier runs by the rule of that time, which
+// the archive has. The schedule goes on by that rule.
 func TestArchive_knowsTheRuleThatRedisHasForgotten(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

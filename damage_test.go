@@ -113,7 +113,7 @@ var rubbish = []string{
 
 func (w *damage) pick(list []string) string { return list[w.rnd.IntN(len(list))] }
 
-// once damages something, and says what, and which schedule it was that this is of.
+// once damages something. It returns what it did, and the schedule of the damaged entry.
 func (w *damage) once(ctx context.Context) (what, of string) {
 	keys := w.rdb.Keys(ctx, w.prefix+"*").Val()
 	keys = slices.DeleteFunc(keys, func(k string) bool { return strings.Contains(k, ":aside:") })
@@ -153,7 +153,7 @@ func (w *damage) repair(ctx context.Context, name string) {
 		return
 	}
 	n := slices.Index(w.names, name)
-	testredis.Eventually(w, patience, func() bool { // what no instance comes upon, the leader looks for twice a minute
+	testredis.Eventually(w, patience, func() bool { // twice a minute the leader looks for damage that no instance comes upon
 		for _, key := range []string{"schedules", "last", "behind"} {
 			w.rdb.HDel(ctx, w.prefix+key, name)
 		}
@@ -214,7 +214,7 @@ func TestDamage_thatStoppedABeat(t *testing.T) {
 			w := newDamage(t, 1)
 			w.goesOn(time.Now(), "", "the start")
 			must(t, harm(t.Context(), w))
-			w.goesOn(time.Now().Add(3*time.Second), "", name) // what was pushed ahead has run by then
+			w.goesOn(time.Now().Add(3*time.Second), "", name) // the slots that were pushed ahead have run by then
 		})
 	}
 }

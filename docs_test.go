@@ -154,7 +154,7 @@ var (
 	quoted   = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// luaEvents adds what the scripts record. What it returns are the fields of those whose kind is not in the script.
+// luaEvents adds the events that the scripts record. It returns the fields of the events whose kind is not in the script.
 func luaEvents(t *testing.T, all events) (unnamed event) {
 	t.Helper()
 	files, _ := filepath.Glob("*/scripts/*.lua")

@@ -22,8 +22,8 @@ func hourOf(name, payload string) producer.Schedule {
 	return producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: "pay", Payload: json.RawMessage(`"` + payload + `"`)}
 }
 
-// What a schedule said, and what it was when it was deleted, is encrypted too. It comes back encrypted with the first key of then, and
-// only to who has the key.
+// Revisions and deleted schedules are encrypted too. Only a caller with the key makes an older revision the current one, and encrypts it
+// with the first key of now; a deleted schedule is restored as it was, still encrypted.
 func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	t.Parallel()
 	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()
@@ -115,8 +115,8 @@ func TestEncryption_ofRevisionsAndDeletedSchedules(t *testing.T) {
 	}
 }
 
-// The leader encrypts what is stored with the key of today. That says nothing new: who holds the number of the schedule may still use
-// it, and there is no revision of it. Nothing is written at the next start.
+// The leader encrypts what is stored with the key of today. That says nothing new: a caller that holds the number of the schedule may
+// still use it, and there is no new revision. Nothing is written at the next start.
 func TestEncryption_anewIsNoRevision(t *testing.T) {
 	t.Parallel()
 	rdb, ns, ctx := testredis.Real(t), testredis.Namespace(t), t.Context()

@@ -209,8 +209,8 @@ func TestEncryption_redisHasNoPlaintext(t *testing.T) {
 	}
 }
 
-// A task that does not open waits, and costs no attempt: it was changed in Redis, or another key has the ID of its own. Once an instance
-// has that key, it runs.
+// A task that does not open waits, and costs no attempt: somebody changed it in Redis, or the instance has another key with the same ID.
+// In that second case it runs once an instance has the right key.
 func TestEncryption_whatDoesNotOpenWaits(t *testing.T) {
 	t.Parallel()
 	rdb, ns, seen := testredis.Real(t), testredis.Namespace(t), &seenBy{}
@@ -272,8 +272,8 @@ func TestEncryption_whatDoesNotOpenWaits(t *testing.T) {
 	waits(d, "flipped", "moved")
 }
 
-// Who can write to Redis without the key, and may look at tasks, sees no secret field by that: neither by another path in the record or
-// in the definition, nor by a copy in a namespace of its own.
+// A person who can write to Redis without the key, and may look at tasks, sees no secret field by that: neither by another path in the
+// record or in the definition, nor by a copy in a namespace of that person.
 func TestEncryption_hidesWhatWasSecretWhenItWasSealed(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

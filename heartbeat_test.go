@@ -198,7 +198,8 @@ func TestHeartbeat_tellsHowTheRunsOfAScheduleWent(t *testing.T) {
 	}
 }
 
-// What one job does, what a person paused and what only needs a look stops no heartbeat of the dispatcher; what holds up all does.
+// Trouble of one job, a pause by a person and trouble that only needs a look stop no heartbeat of the dispatcher. Trouble that holds up
+// all work does.
 func TestOffBeat_isWhatHoldsUpTheDispatcher(t *testing.T) {
 	t.Parallel()
 	for kind, stops := range map[string]bool{

@@ -96,7 +96,7 @@ func (w *lossy) settled(d *onbeat.Dispatcher) {
 
 func (w *lossy) empty() { must(w.T, w.rdb.FlushAll(w.Context()).Err()) }
 
-// troubles are the texts of what the status says of losses.
+// troubles are the texts of the status about losses.
 func (w *lossy) troubles(d *onbeat.Dispatcher) string {
 	w.Helper()
 	s, err := d.Admin().Activity.Status(w.Context())

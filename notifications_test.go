@@ -108,7 +108,7 @@ func TestNotify_tellsOfEachDeadTaskOnceWhoeverLeads(t *testing.T) {
 		}
 		add(first)
 		testredis.Eventually(t, 60*time.Second, func() bool { return in.counts()[notify.Dead] >= 3*each }, "a message of each task")
-		time.Sleep(2 * time.Second) // what comes twice would come now
+		time.Sleep(2 * time.Second) // a second message of a task would come now
 		got := in.counts()
 		if got[notify.Dead] != 3*each || got[notify.Leader] < 2 {
 			t.Errorf("told of %v", got)
@@ -171,8 +171,8 @@ func TestNotify_tellsOfAnArchiveThatIsBehind(t *testing.T) {
 	testredis.Eventually(t, 2*patience, told("has caught up"), "the target hears that the archive has caught up")
 }
 
-// A receiver that fails at first gets its message all the same. One that never answers, and one whose certificate is another's, hold
-// up no other, and what Redis keeps of that shows no URL.
+// A receiver that fails at first gets its message all the same. A receiver that never answers, or has the
+// certificate of another, holds up no other. Redis keeps no URL of any receiver.
 func TestNotify_aBadReceiverHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	rdb, ns := testredis.Real(t), testredis.Namespace(t)

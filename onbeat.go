@@ -62,7 +62,7 @@ type Dispatcher struct {
 	begun     atomic.Bool   // Run was called, and nothing was wrong with the config
 	mover     *outbox.Mover // nil: none
 	moving    chan struct{} // held by the session that moves
-	bad       error         // what registration refused
+	bad       error         // the errors of refused registrations
 }
 
 // New returns a dispatcher on a Redis client, which the caller closes. It refuses an invalid config with a
@@ -235,7 +235,7 @@ func (d *Dispatcher) Declare(list []Schedule) error {
 	return nil
 }
 
-// checkHandled refuses schedules whose tasks nothing is known to handle: they would wait, while all looks well.
+// checkHandled refuses schedules whose tasks have no known handler: the tasks would wait, while all looks well.
 func (d *Dispatcher) checkHandled(list []producer.Schedule) error {
 	var all []error
 	for i := range list {
@@ -357,7 +357,7 @@ func (d *Dispatcher) Close() error {
 	return errors.Join(errs...)
 }
 
-// What a [Dispatcher] takes and returns, so that a program that uses one imports few other packages.
+// Types that a [Dispatcher] takes and returns, so that a program that uses a Dispatcher imports few other packages.
 type (
 	// Schedule is a schedule as [Dispatcher.Declare] takes it.
 	Schedule = producer.Schedule

@@ -327,7 +327,7 @@ func TestPromise10_memoryIsBounded(t *testing.T) {
 	}
 }
 
-// What a caller changes in its list later changes no schedule.
+// A caller that changes its list later changes no schedule.
 func TestDeclare_keepsNothingOfTheCallers(t *testing.T) {
 	t.Parallel()
 	d := dispatcher(t, testredis.Client(t), onbeat.Config{})

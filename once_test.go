@@ -19,8 +19,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What is one effect: a task that was enqueued, with its retries by hand; a slot. An ID that is used again is another, and so
-// is a slot that is backfilled, each time that a person asks for it.
+// An enqueued task has one effect, even with retries by hand, and so has a slot. An ID that is used again has another effect, and so
+// has a slot each time that a person backfills it.
 func TestOnce_hasOneEffectForEachThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "effects.db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")

@@ -18,7 +18,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// beats counts the runs of each slot that came to their end, and what ran at once.
+// beats counts the runs of each slot that came to their end, and the most runs at once.
 type beats struct {
 	mu    sync.Mutex
 	done  map[string]int
@@ -139,7 +139,7 @@ func TestOverlap_backfilledSlotsRunBehindThoseOnTime(t *testing.T) {
 	})
 }
 
-// The same for what was missed in an outage, whether it had been pushed ahead or not.
+// The same for slots that were missed in an outage, whether they had been pushed ahead or not.
 func TestOverlap_missedSlotsRunBehindThoseOnTime(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"pushed ahead": 10 * time.Second, "and not": 40 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestOverlap_missedSlotsRunBehindThoseOnTime(t *testing.T) {
 	}
 }
 
-// A slot that had begun is not missed because the only instance there was handed it back when it stopped.
+// A slot that had begun runs again if the only instance stops and hands it back: it is not missed.
 func TestOutage_whatADrainHandedBackRunsAgain(t *testing.T) {
 	t.Parallel()
 	for _, missed := range []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce, schedule.MissedAll} {

@@ -144,7 +144,7 @@ func (p *part) declared() []producer.Schedule {
 	return list
 }
 
-// prepare makes what runs in the partition, and returns what it does in a session.
+// prepare makes the parts that run in the partition, and returns the function that runs them in a session.
 func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*instance.Session) error, err error) {
 	d, ns := p.d, p.d.cfg.Namespace
 	if len(d.parts) > 1 {
@@ -203,7 +203,7 @@ func (p *part) prepare(own instance.Config, tasks consumer.Config) (serve func(*
 	}, nil
 }
 
-// mover returns what moves the tasks of the outbox, or nil without one.
+// mover returns the mover of the outbox, or nil without an outbox.
 func (p *part) mover(log zerolog.Logger) (*outbox.Mover, error) {
 	if p.d.cfg.Outbox == nil {
 		return nil, nil //nolint:nilnil // no outbox has no mover
@@ -229,7 +229,7 @@ func (p *part) archiver(n *notify.Notifier, log zerolog.Logger) *archiver.Archiv
 	return archiver.New(p.q, p.archive, cfg)
 }
 
-// notifier returns what runs on the leader's side, or nil without targets.
+// notifier returns the notifier, which runs on the leader's side, or nil without targets.
 func (p *part) notifier(log zerolog.Logger) (*notify.Notifier, error) {
 	if len(p.d.cfg.Notify) == 0 {
 		return nil, nil //nolint:nilnil // there is none, which is no error

@@ -161,7 +161,7 @@ func wantOnBeat(t *testing.T, a *admin.Admin, schedules int) {
 	}
 }
 
-// Who says another number of partitions is refused, whatever he does.
+// A process that names another number of partitions is refused, whatever it does.
 func TestPartitions_refuseAnotherNumber(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Private(t).Client()
@@ -194,7 +194,7 @@ func TestPartitions_refuseAnotherNumber(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		refused(n)
 	}
-	// The node that had the number came back empty: who knows no partitions must not make the namespace one without.
+	// The node that had the number came back empty: a process that knows no partitions must not make it a namespace without them.
 	if err := rdb.Del(t.Context(), queue.Partition{Namespace: ns}.Keys().Meta).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestPartitions_refuseAnotherNumber(t *testing.T) {
 	}
 }
 
-// An instance moves the rows of an outbox to the partitions of their tasks, and what would lie apart is refused.
+// An instance moves the rows of an outbox to the partitions of their tasks. A task whose names would lie apart is refused.
 func TestPartitions_ofAnOutbox(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.db")

@@ -20,7 +20,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// All instances and all of Redis are gone. What was applied or declared comes back from the archive, as it was; what was deleted does not.
+// All instances and all of Redis are gone. Applied and declared schedules come back from the archive, as they were; a deleted one does not.
 func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, url string) {
@@ -33,7 +33,7 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 		w.apply(d, "gone", schedule.Every(time.Minute))
 		a := w.open()
 		w.archived(a, "gone", there)
-		w.has(d, "mine") // what is declared may come after what is applied
+		w.has(d, "mine") // a declared schedule may come after the applied ones
 		for _, name := range []string{"resting", "mine"} {
 			_, err := d.Admin().Schedules.Pause(admin.By(ctx, "ann@host"), name, "the supplier moves")
 			must(t, err)
@@ -60,7 +60,7 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 			return len(done) > 20
 		}, "runs are archived")
 		w.mu.Lock()
-		if w.thrice != 3 { // those of fast that are archived came later
+		if w.thrice != 3 { // the archived runs of fast came later
 			t.Errorf("it ran %d times", w.thrice)
 		}
 		w.mu.Unlock()
@@ -139,7 +139,7 @@ func TestRegain_bringsBackWhatOnlyTheArchiveKnows(t *testing.T) {
 			t.Errorf("fast was changed from revision %d to %d", revision, s.Revision)
 		}
 
-		// It looks once for each loss.
+		// The leader looks into the archive once for each loss.
 		stop()
 		must(t, errors.Join(w.rdb.HDel(ctx, k.Schedules, "nightly").Err(), w.rdb.HDel(ctx, k.Last, "nightly").Err(), w.rdb.ZRem(ctx, k.Changed, "nightly").Err()))
 		d, _ = w.start()
@@ -193,8 +193,8 @@ func TestRegain_knowsWhatFailed(t *testing.T) {
 	})
 }
 
-// The archive is away when Redis comes back empty. The beat of the release goes on; the status does not call it well; and what
-// somebody does meanwhile counts more than what the archive knows.
+// The archive is away when Redis comes back empty. The beat of the release goes on, but the status does not call all well.
+// Changes that somebody makes meanwhile count more than the archive.
 func TestRegain_waitsForAnArchiveThatIsAway(t *testing.T) {
 	t.Parallel()
 	server := testpostgres.Private(t)
@@ -242,7 +242,7 @@ func TestRegain_waitsForAnArchiveThatIsAway(t *testing.T) {
 	}
 }
 
-// Somebody who writes to the archive gets no task of the dispatcher's own run by that.
+// Somebody who writes to the archive cannot make an instance run a task of the dispatcher's own by that.
 func TestRegain_refusesWhatNobodyCouldApply(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "archive.db")

@@ -41,7 +41,7 @@ func TestRights_aProducerTouchesNoScheduleByHand(t *testing.T) {
 	}
 }
 
-// What a producer may do by hand to the numbers of onbeat, the page of its rights says.
+// The page of rights names each number of onbeat that a producer may change by hand.
 func TestRights_aProducerWritesMetaByHand(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
@@ -71,7 +71,7 @@ func TestRights_aProducerWritesWatchByHand(t *testing.T) {
 	}
 }
 
-// noHarm tries what would change a key, as redis-cli would.
+// noHarm tries commands that would change or read a key, as redis-cli would.
 func noHarm(t *testing.T, rdb *redis.Client, key string) {
 	t.Helper()
 	for _, args := range [][]any{
@@ -90,7 +90,7 @@ func refusesIt(t *testing.T, rdb *redis.Client, args ...any) {
 	}
 }
 
-// A reader's commands are none that write, and by a script it writes no more than without.
+// A reader has no command that writes, and a script of its own cannot write either.
 func TestRights_aReaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)

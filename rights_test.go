@@ -253,7 +253,7 @@ func TestRights_ofAWrongPassword(t *testing.T) {
 	}
 }
 
-// An instance whose user may not do all that it does says what is missing, and does not begin.
+// An instance whose user lacks a right names that right, and does not begin.
 func TestRun_saysWhichRightsAreMissing(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
@@ -334,7 +334,7 @@ func TestRun_aLastingErrorDoesNotOutliveTheDrain(t *testing.T) {
 	}
 }
 
-// On a Cluster a user needs the rules of its part on every node, and what the client asks the cluster.
+// On a Cluster a user needs the rules of its role on every node, and the rules for the questions of the client to the cluster.
 func TestRights_onACluster(t *testing.T) {
 	t.Parallel()
 	c := testredis.Cluster(t)

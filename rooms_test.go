@@ -32,8 +32,8 @@ var rooms = [][]string{
 	{"task"},
 }
 
-// Data flows one way, and so do imports. What lies beside the house (embedded, testredis, internal, the benches) is not in the
-// list, and may be used by the program and by tests alone.
+// Data flows one way, and so do imports. The packages beside the house (embedded, testredis, the benches) are not in the
+// list. Only the program and tests may use them.
 func TestRooms_importOnlyWhatIsBelow(t *testing.T) {
 	t.Parallel()
 	floor, beside := map[string]int{}, map[string][]string{}

@@ -59,7 +59,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.runs = true
 	d.mu.Unlock()
-	// A person who asks one partition's instance to drain asks them all, and so does an error of one.
+	// If the instance leaves one partition, because a person asked it to drain or by an error, it leaves all of them.
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		d.producers.Keep(ctx, func(err error) { d.cfg.Log.Warn().Err(err).Msg("cannot ask redis for the partitions") })
@@ -77,7 +77,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// together is a check that partitions make at the same time: it is made once for all who wait for it.
+// together is a check that partitions make at the same time: it runs once for all partitions that wait for it.
 func together(check func(context.Context) error) func(context.Context) error {
 	if check == nil {
 		return nil
@@ -146,8 +146,8 @@ func labels(ctx context.Context) pprof.LabelSet {
 	return pprof.Labels(list...)
 }
 
-// move moves tasks of the outbox while the instance is registered and does not drain. Of several partitions, one session does it for all,
-// and another one if that ends.
+// move moves tasks of the outbox while the instance is registered and does not drain. With several partitions, one session does it for
+// all, and another session once that one has ended.
 func (d *Dispatcher) move(s *instance.Session) error {
 	if d.mover == nil {
 		return nil
@@ -203,7 +203,7 @@ func queueOf(queues map[string]int) string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(queues)), func(a, b string) int { return cmp.Compare(queues[a], queues[b]) })
 }
 
-// troubles returns what is not well now and has a topic of its own, from the one place that decides it: the status.
+// troubles returns the troubles of now that have a topic of their own. Only the status decides what is not well.
 func (p *part) troubles(ctx context.Context) ([]notify.Trouble, error) {
 	status, err := p.admin.Activity.Status(ctx)
 	var list []notify.Trouble
@@ -236,7 +236,7 @@ func (p *part) troubles(ctx context.Context) ([]notify.Trouble, error) {
 	return list, err
 }
 
-// errUnasked says why no heartbeat is sent: what could not be asked is not well.
+// errUnasked says why no heartbeat is sent: a source that could not be asked does not count as well.
 var errUnasked = errors.New("could not ask")
 
 // offBeat returns what stops the heartbeat of the dispatcher, or nil. A fault of one job does not stop it, nor does a task that a caller

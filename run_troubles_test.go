@@ -17,12 +17,12 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// ops is a target that hears of all that one hears of without asking, in short windows.
+// ops is a target of the default topics, with short windows.
 func ops(in *inbox) []notify.Target {
 	return []notify.Target{{Name: "ops", URL: in.URL, Key: in.key, Window: time.Second}}
 }
 
-// notices are those that came of a topic, each as a line.
+// notices are the notices of a topic that came, each as a line.
 func (in *inbox) notices(topic notify.Topic) (lines []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -109,7 +109,7 @@ func TestNotify_tellsOfARetiredSchedule(t *testing.T) {
 	}
 }
 
-// When Redis comes back empty, and with it without what the notifier had noted, a message says so once.
+// Redis comes back empty, also without the notes of the notifier. A message says so once.
 func TestNotify_tellsThatRedisLostItsData(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

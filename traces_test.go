@@ -243,7 +243,7 @@ func TestTraces_aBatchSharesItsSpan(t *testing.T) {
 	}
 }
 
-// What is not sampled is not recorded later either, and a slot then has no link.
+// A trace that is not sampled is not recorded later either, and a slot then has no link.
 func TestTraces_aSamplerDecidesForTheWholeTrace(t *testing.T) {
 	t.Parallel()
 	rec := newRecording(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))

@@ -22,7 +22,7 @@ type Activity interface {
 	// Events returns a page of events; see [EventQuery].
 	Events(ctx context.Context, o EventQuery) (List[Event], error)
 	// Follow calls fn with each event after the one of that ID or [Event.Cursor] ("": from now on), until ctx ends or fn returns an
-	// error, which it returns. Who goes on after another error passes the cursor of the last event: partitions do not share a clock, so
+	// error, which Follow returns. To go on after another error, pass the cursor of the last event: partitions do not share a clock, so
 	// in a namespace that is split an event may come later than one with a larger ID.
 	Follow(ctx context.Context, after string, fn func(Event) error) error
 	// Audit judges every slot of a time; see [audit.Run]. Besides the reports it returns a joined error for schedules that
@@ -30,8 +30,8 @@ type Activity interface {
 	Audit(ctx context.Context, o audit.Options) (Audit, error)
 	// Beat returns each expected slot of a span of time with what became of it, and who led when; see [Beat].
 	Beat(ctx context.Context, o BeatQuery) (Beat, error)
-	// Status says whether all is well now, and what is wrong. It reads a bounded part of what is there, however much that is. What
-	// cannot be read is in CouldNotAsk; the error is only that of Redis.
+	// Status says whether all is well now, and what is wrong. It reads a bounded part of the namespace, however large that is. Sources
+	// that cannot be read are in CouldNotAsk; the error is only that of Redis.
 	Status(ctx context.Context) (Status, error)
 	// Summary says in a few numbers how the schedules have done since so long ago (0: 5 minutes).
 	Summary(ctx context.Context, since time.Duration) (Summary, error)
@@ -90,7 +90,7 @@ type Counts struct {
 	Lanes     []Lane `json:"lanes"`
 	// Partitions are the counts of each partition that answered, in order, if the namespace is split.
 	Partitions []PartitionCounts `json:"partitions,omitempty"`
-	// CouldNotAsk are the partitions that did not answer: what they have is not counted.
+	// CouldNotAsk are the partitions that did not answer. Nothing in them is counted.
 	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 

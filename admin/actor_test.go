@@ -109,7 +109,7 @@ func TestBy_isInTheEventOfEachChange(t *testing.T) {
 	}
 }
 
-// What a client reads of revisions and of what is deleted is what was there.
+// A client reads the same revisions and deleted schedules that the namespace has.
 func TestSchedules_revisionsAndDeletedInJSON(t *testing.T) {
 	t.Parallel()
 	a, ctx := dispatcher(t, testredis.Client(t)).Admin(), admin.By(context.Background(), "ann@host")

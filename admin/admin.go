@@ -24,8 +24,8 @@ type Admin struct {
 	Sessions Sessions
 }
 
-// New returns the admin of a namespace. The producer adds the tasks that people ask for. What happened longer ago than Redis knows
-// the admin reads in an archive, if kept is not nil. New does not talk to Redis.
+// New returns the admin of a namespace. The producer adds the tasks that people ask for. If kept is not nil, the admin reads in that
+// archive what happened longer ago than Redis knows. New does not talk to Redis.
 func New(rdb redis.UniversalClient, namespace string, p *producer.Producer, kept *archive.Source) (*Admin, error) {
 	q, err := queue.Of(rdb, namespace)
 	if err != nil {
@@ -59,7 +59,7 @@ type List[T any] struct {
 	Items []T `json:"items"`
 	// Next is what to pass as After to read the next page. "": this page is the last.
 	Next string `json:"next,omitempty"`
-	// CouldNotAsk are the partitions that did not answer: what they have is not in the list.
+	// CouldNotAsk are the partitions that did not answer: their items are not in the list.
 	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 

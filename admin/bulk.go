@@ -134,7 +134,7 @@ func (t *tasks) tell(ctx context.Context, b *Bulk, page *BulkResult) error {
 	if err != nil {
 		return err
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // what was done is told, also if the page was cut off
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tellTime) // the event is added, also if the page was cut off
 	defer done()
 	return t.q.Tell(ctx, "tasks changed", "action", string(b.Action), "filter", string(filter), "tasks", strconv.Itoa(page.Changed),
 		"by", queue.Actor(ctx), "reason", b.Reason)

@@ -79,8 +79,8 @@ func (b *bulks) work(ctx context.Context, x *queue.Bulk) error {
 	}
 }
 
-// page does one page. What failed of it is met again, so it counts only what it changed. When ctx ends, the page that is under way has a
-// moment to finish: the tasks of one that is cut off would be met twice.
+// page does one page. If the page fails, the next try meets the tasks that are left, so page counts only those that it changed. When ctx
+// ends, the page that is under way has a moment to finish: the tasks of a page that is cut off would be met twice.
 func (b *bulks) page(ctx context.Context, x *queue.Bulk) error {
 	filter, err := filterOf(x)
 	if err != nil {

@@ -143,8 +143,8 @@ func shownBulk(b queue.Bulk, err error) (BulkTask, error) {
 	return bulkOf(b), nil
 }
 
-// filterOf reads which tasks a bulk action is about. A field that it does not know may narrow the filter, so it takes no part of it for
-// the whole.
+// filterOf reads which tasks a bulk action is about. It refuses a filter with a field that this release does not know: the field may
+// narrow the filter.
 func filterOf(b *queue.Bulk) (f TaskFilter, err error) {
 	d := json.NewDecoder(bytes.NewReader(b.Filter))
 	d.DisallowUnknownFields()

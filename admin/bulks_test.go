@@ -229,8 +229,8 @@ func TestBulks_stopAndGoOn(t *testing.T) {
 	}
 }
 
-// What fails for good says why, and goes on when a person has mended it; and a release that knows less of a filter must not do it to
-// more tasks.
+// A bulk action that fails for good says why, and goes on when a person has mended the cause. A release that does not know all of a
+// filter must not touch more tasks than the filter means.
 func TestBulks_failAndGoOn(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

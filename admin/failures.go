@@ -18,7 +18,7 @@ type FailureQuery struct {
 }
 
 // FailureGroup are the dead tasks of one type that died of one cause, as far as one page has them: up to 10,000 tasks, those that died
-// last first. A group may go on on the next page; whoever reads more than one adds up those with the same Type and Error.
+// last first. A group may go on on the next page: a caller that reads several pages adds up the groups with the same Type and Error.
 type FailureGroup struct {
 	// Type is empty for tasks that cannot be read. No filter takes those.
 	Type string `json:"type"`

@@ -26,7 +26,7 @@ type Instances interface {
 	// Drain makes an instance finish its runs and leave, and its process end, as SIGTERM does. It takes no more work when Drain
 	// returns, and leaves the list when it has finished. The error matches [task.ErrNotFound].
 	Drain(ctx context.Context, id string) error
-	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. What runs goes on. The reason may be "".
+	// Pause lets no instance begin a task for a time of up to [instance.LongestPause]. Tasks that run go on. The reason may be "".
 	Pause(ctx context.Context, d time.Duration, reason string) (Pause, error)
 	// Resume ends a pause before its time.
 	Resume(ctx context.Context) error

@@ -14,9 +14,10 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Join returns the admin of a namespace that is split: those of its partitions, in order, as one. What is about one schedule or task it
-// asks only the partition where that lies. The answers of the others it merges; if some partitions do not answer, the answer says
-// which, and is that of the others. It returns an error only if none answers.
+// Join returns the admin of a namespace that is split: those of its partitions, in order, as one. A call about one schedule or task goes
+// only to the partition where that lies. Any other question goes to all, and their answers are merged: an answer names the partitions
+// that did not answer, and there is an error only if none did. A change of the whole, such as a pause, is made in each partition. It
+// returns an error if one of them failed, and stays made in the others: make it again.
 func Join(where Map, list []*Admin) *Admin {
 	if len(list) == 1 {
 		return list[0]

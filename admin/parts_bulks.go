@@ -58,7 +58,7 @@ func (b bulksOfParts) List(ctx context.Context) (List[BulkTask], error) {
 	return all, err
 }
 
-// bulkStates are those of a bulk action of which parts have several, the first that one of them has: it ends when all have.
+// bulkStates are the states in order: a bulk action has the first of them that it has in a partition, so it ends when it has ended in all.
 var bulkStates = []BulkState{BulkRunning, BulkWaiting, BulkFailed, BulkStopped, BulkDone}
 
 // joinBulk adds how far a bulk action is in another partition.

@@ -103,7 +103,7 @@ func (a activityOfParts) Follow(ctx context.Context, after string, fn func(Event
 	return a.followAll(ctx, from, fn)
 }
 
-// catchUp reads what was missed. It waits a moment only for a partition that hangs: what is missing then, followAll reads.
+// catchUp reads what was missed. It waits a moment only for a partition that hangs: followAll reads the events that are missing then.
 func (a activityOfParts) catchUp(ctx context.Context, from split.Cursor, fn func(Event) error) (split.Cursor, error) {
 	for {
 		soon, done := context.WithTimeout(ctx, slow)

@@ -17,7 +17,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// Who follows and comes back again and again gets each event once, and what it missed in order.
+// A caller that follows and comes back again and again gets each event once, and those that it missed in order.
 func TestJoin_followsFromWhereItLeft(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Client(t)
@@ -71,7 +71,7 @@ func TestJoin_followsFromWhereItLeft(t *testing.T) {
 	}
 }
 
-// While a partition hangs, whoever follows hears of the others, and later of it, each event once.
+// While a partition hangs, a caller that follows gets the events of the others, and later those of the partition, each event once.
 func TestJoin_followsWhileAPartitionHangs(t *testing.T) {
 	t.Parallel()
 	first, second := testredis.Private(t), testredis.Private(t)

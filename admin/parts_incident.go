@@ -11,7 +11,7 @@ func (n *incident) beside(other *incident) bool {
 	return n.leaderless == other.leaderless && !n.from.After(other.to.Add(incidentGap)) && !other.from.After(n.to.Add(incidentGap))
 }
 
-// with is the incident of both partitions. What is known of an instance in one of them holds for it.
+// with is the incident of both partitions: an instance that is lost, silent or back in one of them is so in the whole.
 func (n *incident) with(other *incident) *incident {
 	j := *n
 	j.lost, j.silent, j.back = slices.Concat(n.lost, other.lost), slices.Concat(n.silent, other.silent), maps.Clone(n.back)

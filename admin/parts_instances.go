@@ -137,8 +137,8 @@ func changed[T any](ctx context.Context, p *parts, do func(ctx context.Context, 
 	return out, err
 }
 
-// one does something in all partitions, and joins the answers. What some do not find, others may. If it failed in a partition, the
-// error says where, and the answer is that of the others: to do it again does no harm.
+// one does something in all partitions, and joins the answers. The error is [task.ErrNotFound] only if none finds the thing. If some
+// partitions fail, the error says which, and the answer is that of the others: to do it again does no harm.
 func one[T any](ctx context.Context, p *parts, do func(ctx context.Context, x *part) (T, error), join func(a *T, b T)) (out T, err error) {
 	found := make([]*T, len(p.list))
 	var lacks error

@@ -121,7 +121,7 @@ func (s schedulesOfParts) Runs(ctx context.Context, name string, limit int, afte
 	}
 }
 
-// runs ends a page where the first of the histories does that goes on: what comes behind, others may have. It reports whether one does.
+// runs ends a page where the first history with more ends: behind that place, runs of it would be missing. It reports whether there is more.
 func (s schedulesOfParts) runs(ctx context.Context, limit int, after string) (page List[Run], more bool, err error) {
 	type answer struct {
 		runs []producer.Run

@@ -328,7 +328,7 @@ func TestJoin_asksAnInstanceEverywhere(t *testing.T) {
 	}
 }
 
-// An instance that one partition does not know yet is not ready, or a deployment would go on too early. What a partition lost names it.
+// An instance that one partition does not know yet is not ready, or a deployment would go on too early. A loss names its partition.
 func TestJoin_countsNoInstanceTooEarly(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Client(t)

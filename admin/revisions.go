@@ -13,7 +13,7 @@ type Revision struct {
 	Revision int64 `json:"revision"`
 	// At is when it was made.
 	At time.Time `json:"at,omitzero"`
-	// What is made, changed, deleted, retired, restored or reverted.
+	// What is "made", "changed", "deleted", "retired", "restored" or "reverted".
 	What string `json:"what"`
 	// By is who asked for it; "" if a leader declared the schedule, or if nobody is known.
 	By string `json:"by,omitempty"`

@@ -90,7 +90,7 @@ type Run struct {
 	Outcome  task.Outcome `json:"outcome"`
 	Why      string       `json:"why,omitempty"`    // why a slot did not run
 	Error    string       `json:"error,omitempty"`  // of a failed run, cut to 200 bytes
-	Output   string       `json:"output,omitempty"` // what its handler put out; only with an archive
+	Output   string       `json:"output,omitempty"` // the output of its handler; only with an archive
 	Instance string       `json:"instance,omitempty"`
 	Release  string       `json:"release,omitempty"` // of that instance
 }

@@ -45,7 +45,7 @@ type Schedules interface {
 	// Backfill runs the task of every slot of a time; see [producer.Schedules.Backfill].
 	Backfill(ctx context.Context, name string, b producer.Backfilling) (Backfilled, error)
 	// Delete deletes a schedule, and returns what it was. Tasks of slots that have come stay. It can be restored for 30 days.
-	// What a release declares, its next leader makes anew.
+	// If a release declares the schedule, the next leader of that release makes it anew.
 	Delete(ctx context.Context, name string) (Schedule, error)
 
 	// ApplyIf is Apply if the schedule has that revision; see [Schedule]. With revision 0 it only makes one that is not there.
@@ -255,7 +255,7 @@ func (s *schedules) ApplyIf(ctx context.Context, want producer.Schedule, revisio
 	return s.applied(ctx, want.Name, func() (producer.ApplyResult, error) { return s.s.ApplyIf(ctx, want, revision) })
 }
 
-// applied does what changes a schedule, and says whether a release declares it.
+// applied calls do, which changes a schedule, and says whether a release declares the schedule.
 func (s *schedules) applied(ctx context.Context, name string, do func() (producer.ApplyResult, error)) (Plan, error) {
 	was, _ := s.s.Get(ctx, name) // do itself judges one that is new, or cannot be read
 	did, err := do()

@@ -157,7 +157,7 @@ func TestSchedules_fromMadeToDeleted(t *testing.T) {
 	})
 }
 
-// What a release declares is said to come back, and a schedule of a release that retired it is still found.
+// A schedule that a release declares is said to come back when somebody changes or deletes it.
 func TestSchedules_ofARelease(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {

@@ -22,7 +22,7 @@ type Status struct {
 	Trouble []Trouble `json:"trouble"` // at most 20 of each kind
 	// More is how many were left out.
 	More int `json:"more,omitempty"`
-	// CouldNotAsk are the sources that did not answer. What they know is not in Trouble.
+	// CouldNotAsk are the sources that did not answer. Trouble lacks what they know.
 	CouldNotAsk []Unasked    `json:"could_not_ask"`
 	Counts      StatusCounts `json:"counts"`
 
@@ -218,7 +218,7 @@ func (v *view) done() Status {
 // sort puts the worst first.
 func (v *Status) sort(paused bool) {
 	rank := func(t Trouble) int { return slices.Index(worst, t.Kind) }
-	if paused { // the cause comes first, and what follows from it is no trouble of its own
+	if paused { // the cause comes first, and its effects are no trouble of their own
 		for i := range v.Trouble {
 			t := &v.Trouble[i]
 			t.Warning = t.Warning || slices.Contains([]string{string(Overdue), string(Stale), Waiting, InstanceIdle}, t.Kind)

@@ -42,7 +42,7 @@ func TestStatus_workersAreBusyIfLongRunsOfUsersHoldThem(t *testing.T) {
 	}
 }
 
-// Who starts a second replica because workers are busy must learn whether that helps.
+// A person who starts a second replica because workers are busy must learn whether that helps.
 func TestStatus_namesTheSettingByWhichInstancesAddWorkers(t *testing.T) {
 	t.Parallel()
 	for consume, want := range map[instance.Consume]bool{instance.ConsumeNewest: true, instance.ConsumeRelease: false, instance.ConsumeAll: false} {

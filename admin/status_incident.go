@@ -166,8 +166,8 @@ func (n *incident) take(e *queue.Event) {
 	n.to = e.At
 }
 
-// stop notes since when no leader shows a sign of life. That an instance began to lead is one: what was before that is counted, here or in an
-// earlier incident.
+// stop notes since when no leader shows a sign of life. The beginning of a term is a sign too: the time before it is counted already, here
+// or in an earlier incident.
 func (n *incident) stop(at time.Time) {
 	at = later(at, n.led)
 	n.from = earlier(n.from, at)
@@ -277,8 +277,8 @@ func (a *activity) lookAtIncidents(ctx context.Context, v *view, events []queue.
 
 var errRead = errors.New("enough is read")
 
-// missedIn says how many slots were missed in an incident. Its leader may note them a moment later. What was noted before its first event was
-// missed in the incident before, whose last leader may have led for a moment only.
+// missedIn says how many slots were missed in an incident. Its leader may note them a moment later. Slots that were noted before its first
+// event were missed in the incident before, whose last leader may have led for a moment only.
 func (x *incidents) missedIn(ctx context.Context, q *queue.Queue, n *incident, now time.Time) (missedSlots, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -97,7 +97,7 @@ func TestLookAtIncidents_countsASlotOnce(t *testing.T) {
 			}
 			events := slices.Concat(frozen(0, 9), frozen(second[0], second[1]))
 			for i, line := range []string{"s@1000..8000 missed 8 outage", "s@9000..11000 missed 3 outage"} {
-				// Redis notes the missed slots a moment after the one who leads, and may do both in one millisecond.
+				// Redis notes the missed slots a moment after the new leader, and may do both in one millisecond.
 				err := rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: q.Keys().History, ID: msAt([]int{9, 43}[i]) + "-1", Values: []any{"slots", line}}).Err()
 				if err != nil {
 					t.Fatal(err)

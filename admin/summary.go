@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/producer"
 )
 
-// Summary says in a few numbers how the schedules of a namespace have done lately, What it says of
-// the runs is of the time from From to Now, which is shorter than asked if that had more than 20,000 runs.
+// Summary says in a few numbers how the schedules of a namespace have done lately. Its figures of runs are
+// of the time from From to Now, which is shorter than asked if that had more than 20,000 runs.
 type Summary struct {
 	Now  time.Time `json:"now"` // by the clock of Redis
 	From time.Time `json:"from"`
@@ -49,7 +49,7 @@ type Lag struct {
 	MaxMS int64 `json:"max_ms"`
 }
 
-// What a summary has.
+// The bounds of a summary.
 const (
 	summaryTime = 5 * time.Minute // by default
 	summaryRuns = 20_000          // that are read

@@ -61,7 +61,7 @@ func TestTasks_bulkTakesAPageAtATime(t *testing.T) {
 	})
 }
 
-// To cancel a task lets the next one of its key move up, behind the place that the cancel has reached: it comes back for it.
+// To cancel a task lets the next one of its key move up, behind the place that the cancel has reached: the cancel comes back for that one.
 func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {
@@ -103,7 +103,7 @@ func TestTasks_bulkCancelLeavesNoneBehind(t *testing.T) {
 	})
 }
 
-// A cancel of what runs is at its end when it has met what runs: it has no business with the due tasks.
+// A cancel of running tasks ends when it has met them all: it has no business with the due tasks.
 func TestTasks_bulkCancelOfRunningTasksEnds(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {

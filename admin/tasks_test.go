@@ -257,7 +257,7 @@ func TestTasks_listGoesOnFromStateToState(t *testing.T) {
 	})
 }
 
-// What a client reads in JSON is what was there.
+// roundTrip returns a value as a client reads it from JSON, which must be the same value.
 func roundTrip[T any](t *testing.T, v T) (back T) {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -35,8 +35,8 @@ type TaskSpec struct {
 	TraceState string `json:"tracestate,omitempty"`
 }
 
-// SpecOf returns what to write so that [TaskSpec.Task] makes the same task. A payload that is not JSON, and what only a
-// scheduled task has, cannot be written.
+// SpecOf returns what to write so that [TaskSpec.Task] makes the same task. A payload that is not JSON, and fields that
+// only a scheduled task has, cannot be written.
 func SpecOf(t *task.Task) TaskSpec {
 	s := TaskSpec{
 		Type: t.Type, Payload: t.Payload, ID: unlessEmpty(t.ID), In: spanOf(t.Delay), Queue: unlessEmpty(t.Queue),
@@ -83,7 +83,7 @@ func (s *TaskSpec) Task(limits task.Limits) (*task.Task, error) {
 		t.Payload = nil
 	}
 	t.KeyLimit, t.Secret, t.Trace, t.TraceState = s.KeyLimit, s.Secret, s.Trace, s.TraceState
-	var refused []error // what is refused is left out of the task, so that it is refused once
+	var refused []error // a refused field is left out of the task, so that it is refused once
 	if s.MaxAttempts != nil {
 		if err := task.CheckAttempts(*s.MaxAttempts); err != nil {
 			refused = append(refused, err)

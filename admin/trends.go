@@ -19,7 +19,7 @@ type Trends struct {
 	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 
-// TrendPoint is one step. What is not known, because no leader was there to note it or nothing ran, is left out.
+// TrendPoint is one step. A figure that is not known, because no leader was there to note it or nothing ran, is left out.
 type TrendPoint struct {
 	At time.Time `json:"at"` // the step begins here
 	// Finished is how many tasks ended well, also those that no schedule made.

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What ran, failed and waits is in the trends within seconds, and another release that leads is a mark.
+// Runs, failures and tasks that wait are in the trends within seconds, and another release that leads is a mark.
 func TestTrends_areWhatHappened(t *testing.T) {
 	t.Parallel()
 	ways(t, func(t *testing.T, of way) {

@@ -25,7 +25,7 @@ const (
 
 var rank = map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
 
-// May reports whether the role may do what needs another one. An unknown role may nothing.
+// May reports whether the role may do what needs another one. An unknown role may do nothing.
 func (r Role) May(need Role) bool { return rank[r] >= rank[need] && rank[need] > 0 }
 
 // Token lets its holder in.
@@ -84,9 +84,9 @@ var (
 )
 
 // who returns the sender of a request, or why it is not let in. With tokens it is their holder. A browser sends no token by
-// itself, but the cookie of a session: so that counts for no page of another site. Without tokens it is anybody on this
-// machine, or anybody the proxy in front lets through, but no page of another site in a browser there. Of a session
-// Redis decides whether it goes on.
+// itself, but the cookie of a session: so the cookie counts for no page of another site. Without tokens it is anybody on this
+// machine, or anybody the proxy in front lets through, but no page of another site in a browser there. Redis decides
+// whether a session goes on.
 func (a *access) who(r *http.Request) (Identity, *refusal) {
 	who, ids, refused := a.claimed(r)
 	if refused == nil && len(ids) > 0 {
@@ -133,7 +133,7 @@ func (a *access) signedIn(list []Token, cookies []*http.Cookie, r *http.Request)
 	return t.identity(), ids, nil
 }
 
-// hasToken reports whether a request says aloud whose it is. What a browser has told a proxy in front, such as a password, is no token.
+// hasToken reports whether a request says aloud whose it is. A password that a browser has told a proxy in front is no token.
 func hasToken(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Authorization"), func(value string) bool {
 		scheme, _, _ := strings.Cut(value, " ")

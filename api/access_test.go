@@ -226,7 +226,7 @@ func TestRole_mayWhatLesserRolesMay(t *testing.T) {
 	}
 }
 
-// A token of some types makes no schedule of others, on no way.
+// A token of some types makes no schedule of others, in any way.
 func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t, Config{})
@@ -277,7 +277,7 @@ func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 	}
 }
 
-// A retry takes what the schedule says now. A token that may not enqueue that retries the task as it was.
+// A retry takes the task that the schedule has now. A token that may not enqueue this task retries it as it was.
 func TestToken_ofSomeTypesRetriesNoOtherType(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t, Config{})

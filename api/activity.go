@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// activity registers what shows how a namespace does.
+// activity registers the routes that show how a namespace does.
 func (s *Server) activity() {
 	get := http.MethodGet
 	add(s, route{id: "counts", method: get, path: "/counts", summary: "Count the tasks", role: Viewer}, s.counts)
@@ -161,8 +161,8 @@ func (s *Server) trends(ctx context.Context, in *trendsIn) (*reply[admin.Trends]
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.
 const auditSlots = 2_000_000
 
-// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher. A sender has one that is
-// at work or in line, so the line is of many senders; for a moment it waits for its own, which may just end.
+// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher. A sender has one audit
+// at work or in line, so the line is of many senders. A second one waits for a moment, because the first may just end.
 func alone[T any](ctx context.Context, s *Server, judge func() (T, error)) (none T, err error) {
 	who := identityOf(ctx).Name
 	moment, over := context.WithTimeout(ctx, paceTime)

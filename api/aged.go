@@ -17,7 +17,7 @@ import (
 // Aged says how old an answer may be. Pages ask again and again: those that take an answer of some seconds ago share what one of them has
 // asked of Redis.
 type Aged struct {
-	Age string `query:"age" doc:"How old the answer may be, such as 2s, at most 10s. Default 0s: it is of now. Who asks again and again readings what others have asked then. After a change that this server made it is of now."`
+	Age string `query:"age" doc:"How old the answer may be, such as 2s, at most 10s. Default 0s: it is of now. A page that asks again and again then shares the answer that another has asked for. After a change that this server made it is of now."`
 }
 
 const mostAge = 10 * time.Second
@@ -105,7 +105,7 @@ func askOnce[T any](ctx context.Context, s *readings, what string, read func(con
 		return v, nil
 	}
 	found := s.flights.DoChan(fmt.Sprint(what, " ", wrote), func() (any, error) {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // who asked first may leave
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // the first caller may leave
 		defer done()
 		at := time.Now()
 		v, err := read(ctx)

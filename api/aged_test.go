@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/admin"
 )
 
-// Those who take an older answer share one question, until it is too old or this server has changed something. Who takes none asks.
+// Callers that take an older answer share one question, until the answer is too old or this server has changed something. The others ask.
 func TestAged_answersAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (b *buffer) reserve(n int) bool {
 // pageCost is how many times its bytes of records a page takes: they are there as records, as tasks and as JSON, some of it copied.
 const pageCost = 6
 
-// hold takes the memory of a page that has this many bytes of records. What the work has taken before is part of it.
+// hold takes the memory of a page that has this many bytes of records. Memory that the work has taken before is part of it.
 func (b *buffer) hold(records int) error {
 	if more := pageCost*records - b.taken; more > 0 && !b.reserve(more) {
 		return errMemory
@@ -57,7 +57,7 @@ func (b *buffer) shrink() {
 	}
 }
 
-// Write adds to the reply. If there is no memory for more, send refuses the request; an error would be a bug to who writes.
+// Write adds to the reply. If there is no memory for more, send refuses the request; an error would be a bug to the writer.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
 	if need := b.body.Len() + len(p); need > b.taken {

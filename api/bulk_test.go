@@ -57,7 +57,7 @@ func TestBulk_needsTheRoleOfWhatItDoes(t *testing.T) {
 	if b = s.bulkAction(one+"/stop", "", as(operator)...); b.State != admin.BulkStopped || b.StoppedBy != "o" || b.By != "a" {
 		t.Errorf("%+v", b)
 	}
-	if p := s.problem(http.MethodPost, one+"/resume", "", as(operator)...); p.Status != 403 { // who may not begin it
+	if p := s.problem(http.MethodPost, one+"/resume", "", as(operator)...); p.Status != 403 { // a sender that may not begin it
 		t.Errorf("%+v", p)
 	}
 	if b = s.bulkAction(one+"/resume", "", as(admins)...); b.State != admin.BulkWaiting {

@@ -15,7 +15,7 @@ const (
 	mostHeld      = 768
 )
 
-// connections are those of a listener. None waits: one too many of strangers ends the oldest of the address that has the most of them.
+// connections are those of a listener. None waits: if strangers have too many, the oldest of the address with the most of them ends.
 type connections struct {
 	net.Listener
 
@@ -112,8 +112,8 @@ func connected(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// hold makes the connection of a request that of its sender. It reports whether the sender has room for it; without, the connection
-// stays whose it was, and should end with the answer.
+// hold makes the connection of a request that of its sender. It reports whether the sender has room for it. Without room, the connection
+// keeps its owner, and should end with the answer.
 func hold(ctx context.Context, by *sender) bool {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

@@ -104,7 +104,7 @@ func TestDocument_hasTheStatesOfTasks(t *testing.T) {
 	})
 }
 
-// Each operation refuses who may less than it needs, and before it reads what is asked.
+// Each operation refuses a role below the one that it needs, and does so before it reads the request.
 func TestRoles_boundWhatATokenMayDo(t *testing.T) {
 	t.Parallel()
 	tokens := []Token{

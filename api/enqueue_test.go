@@ -100,7 +100,7 @@ func TestCheckQuery_namesNotEachOfVeryManyParameters(t *testing.T) {
 func TestEnqueue_refusesATaskThatIsTooLargeBeforeItReadsIt(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{Limits: task.Limits{Payload: 1000}})
-	twice := `{"type":"job","payload":{` + strings.Repeat(`"k":1,`, 20_000) + `"k":1}}` // what else is wrong with it is not looked for
+	twice := `{"type":"job","payload":{` + strings.Repeat(`"k":1,`, 20_000) + `"k":1}}` // nobody looks for what else is wrong with it
 	long := `{"type":"job","payload":[` + strings.Repeat("1,", 40_000) + `1]}`
 	for _, body := range []string{twice, `{"tasks":[{"type":"job"},` + long + `]}`} {
 		if code, _, text := s.call(http.MethodPost, "/v1/tasks", body); code != 400 || !strings.Contains(text, "the limit is 1000") || strings.Contains(text, "twice") {
@@ -133,7 +133,7 @@ func TestEnqueue_refusesEachFieldThatIsWrong(t *testing.T) {
 	}
 }
 
-// What is found only when the tasks are added is told as what is found before.
+// A fault that is found only when the tasks are added is told like a fault that is found before.
 func TestEnqueue_ofABatchSaysWhichTaskIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Client(t)

@@ -45,8 +45,8 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// Of two thousand streams of one sender that stay open, as many are served as there is room for. Each other gets an answer that
-// says when to come back, others are served all the while, and memory stays small.
+// Of two thousand streams of one sender that stay open, as many are served as there is room for. Each other stream gets an answer
+// that says when to come back, other senders are served all the while, and memory stays small.
 func TestServe_refusesTooManyStreamsPolitely(t *testing.T) {
 	const wanted = 2_000
 	var files syscall.Rlimit

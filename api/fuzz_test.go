@@ -83,7 +83,7 @@ func as(name string) []string {
 	return []string{"Authorization", "Bearer unknown-0123456789"}
 }
 
-// logged has the lines that a server logs. They cannot go to the test: what logs does not know which of the many it is.
+// logged has the lines that a server logs. They cannot go to the test: the server does not know which of the many tests it serves.
 type logged struct {
 	mu   sync.Mutex
 	text []byte
@@ -107,7 +107,7 @@ func (l *logged) take() string {
 // at is the service as it is seen by one of several tests.
 func (s *service) at(t *testing.T) *service { return &service{s.Server, t, s.redis, s.ns} }
 
-// judge sends a request, judges the reply, and returns its status. What the reply holds must be in the document; see [service.call].
+// judge sends a request, judges the reply, and returns its status. The document must have all that the reply holds; see [service.call].
 func (s *service) judge(method, path, body string, headers ...string) int {
 	s.t.Helper()
 	status, header, text := s.call(method, path, body, headers...)
@@ -129,7 +129,7 @@ func (s *service) judge(method, path, body string, headers ...string) int {
 	return status
 }
 
-// fits checks that what was accepted is what the document allows.
+// fits checks that the document allows a request that was accepted.
 func (s *service) fits(op *huma.Operation, query url.Values, body string) error {
 	for name := range query {
 		if !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }) {

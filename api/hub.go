@@ -24,7 +24,7 @@ type hub struct {
 	stop      context.CancelFunc // of the reader; nil: there is none
 	ended     chan struct{}      // closed when the last reader has ended
 	last      split.Cursor       // of the event that was sent last, or the newest before the reader began
-	known     bool               // last is
+	known     bool               // last is known
 	pulse     pulse              // the newest
 	closed    bool
 }

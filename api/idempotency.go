@@ -36,7 +36,7 @@ var (
 	errOther   = &refusal{http.StatusUnprocessableEntity, "key-reused", "this Idempotency-Key came with another request", "use a new key for each request, and the same one to send it again"}
 )
 
-// remember answers a POST with an Idempotency-Key once: whoever sends it again within a day gets the same answer, and nothing is
+// remember answers a POST with an Idempotency-Key once: a sender that repeats it within a day gets the same answer, and nothing is
 // done again. A key is of one sender and one path. Only an answer that something was done is remembered: a request that was
 // refused, or failed, may be sent again with the same key.
 //
@@ -151,12 +151,12 @@ func (k *keep) Write(p []byte) (int, error) {
 // kept is the first line of an answer that is kept. The body is the rest.
 type kept struct {
 	Status int               `json:"status"`
-	Role   Role              `json:"role"` // of whom was answered: a lesser one might not see it
+	Role   Role              `json:"role"` // of the sender that was answered: a lesser one might not see it
 	Header map[string]string `json:"header,omitempty"`
 }
 
-// answer returns what to keep, or nothing: what failed, or was refused in part, may be tried again, and what is too large is worked on
-// again.
+// answer returns the answer to keep, or nothing: a request that failed, or was refused in part, may be tried again, and one whose answer
+// is too large is worked on again.
 func (k *keep) answer() []byte {
 	if !k.done || k.passing || k.status < 200 || k.status > 299 {
 		return nil
@@ -196,14 +196,14 @@ func replay(w http.ResponseWriter, r *http.Request, answer []byte) {
 
 type derivedKey struct{}
 
-// seed is what the IDs of the tasks of one request come from. The token is in it: whoever guesses the key of another sender cannot
-// take the IDs first, so that the tasks of that sender would count as added.
+// seed is the source of the IDs of the tasks of one request. The token is in it: a sender that guesses the key of another one cannot
+// take the IDs first, so that the tasks of the other one would count as added.
 type seed struct {
 	id      string
 	passing *bool // see keep
 }
 
-// refusedForNow lets the answer of a request not be kept: what Redis refused may be sent again with the same key.
+// refusedForNow has the answer of a request not kept: a request that Redis refused in part may be sent again with the same key.
 func refusedForNow(ctx context.Context) {
 	if s, ok := ctx.Value(derivedKey{}).(seed); ok {
 		*s.passing = true

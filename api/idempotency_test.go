@@ -40,7 +40,7 @@ func TestIdempotency_isAnsweredOnce(t *testing.T) {
 	}
 }
 
-// What was refused did nothing, so the sender may mend it and keep the key.
+// A refused request did nothing, so the sender may mend it and keep the key.
 func TestIdempotency_forgetsWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})
@@ -86,7 +86,7 @@ func TestIdempotency_anotherRequestIsNotTakenForTheFirst(t *testing.T) {
 	}
 }
 
-// Whoever guesses the name of a token and a key of its holder knows all that the IDs of the tasks come from, but the token.
+// A sender that guesses the name of a token and a key of its holder knows all that the IDs of the tasks come from, but the token.
 func TestIdempotency_nobodyElseTakesTheIDsOfAKey(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{Tokens: func() []Token {
@@ -152,7 +152,7 @@ func (n *noted) Enqueue(_ context.Context, list []*task.Task) ([]admin.Enqueued,
 	return nil, nil
 }
 
-// What has its ID from a key is not kept for a day, as what the sender names, unless its answer may be too large to be kept.
+// A task that the sender names is kept for a day. A task with an ID from a key is not, unless the answer may be too large to be kept.
 func TestIdempotency_keepsTasksOnlyForALostTry(t *testing.T) {
 	t.Parallel()
 	ctx := context.WithValue(t.Context(), derivedKey{}, seed{passing: new(bool), id: "id"})
@@ -168,7 +168,7 @@ func TestIdempotency_keepsTasksOnlyForALostTry(t *testing.T) {
 	}
 }
 
-// What Redis refused for now is not remembered: sent again with the key, it is added, and what was added is not added twice.
+// A refusal for now is not remembered: when the request comes again with the key, the refused task is added, and no task is added twice.
 func TestIdempotency_forgetsARefusalThatPasses(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// instances registers what shows and directs instances.
+// instances registers the routes that show and direct instances.
 func (s *Server) instances() {
 	post, all := http.MethodPost, "/instances"
 	add(s, route{id: "listInstances", method: http.MethodGet, path: all, summary: "List the registered instances", role: Viewer}, s.listInstances)

@@ -17,13 +17,13 @@ import (
 	"github.com/onbeat/onbeat/internal/queue"
 )
 
-// What requests may take.
+// Limits of requests.
 const (
 	atOnce      = 64               // requests that are worked on at once
 	perSecond   = 10_000           // requests of all senders
 	perSender   = 8_000            // requests of one of them
 	strangeRate = 1_000            // requests a second of all who have no token
-	paceTime    = time.Second / 4  // that a request which comes too early waits
+	paceTime    = time.Second / 4  // for which a request that comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks: 10,000 with small payloads
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
 	bufferBytes = 288 << 20        // bytes of bodies, of what reading them takes, and of replies that this process has in memory
@@ -31,7 +31,7 @@ const (
 	slotTime    = 5 * time.Second  // until a request is worked on
 	workTime    = 30 * time.Second // of the work
 	writeTime   = 30 * time.Second // until a reply is taken
-	briefTime   = 5 * time.Second  // the same of a probe, and of who is not let in; also until what they send is there
+	briefTime   = 5 * time.Second  // the same of a probe, and of senders that are not let in; also until their body is there
 	knownAtMost = 1_000            // senders whose rate is remembered
 	retryAfter  = 1 * time.Second  // when to try again
 	chunk       = 64 << 10         // bytes of a body that are read at once
@@ -76,8 +76,8 @@ var (
 	errBug    = &refusal{http.StatusInternalServerError, "internal", "internal error", "the log of the server has it"}
 )
 
-// hurry bounds how long a connection may be held up from either side: by who sends no body, and by who takes no reply. The
-// server reads what is left of a body even if nobody asked for it, and a deadline for replies outlives the request it was for.
+// hurry bounds how long a client may hold up a connection: by sending no body, or by taking no reply. The server reads the rest
+// of a body even if nobody asked for it, and a deadline for replies outlives the request it was for.
 func hurry(w http.ResponseWriter, body, reply time.Duration) {
 	now, rc := time.Now(), http.NewResponseController(w)
 	_ = rc.SetReadDeadline(now.Add(body))
@@ -184,14 +184,14 @@ func (l *limits) pace(ctx context.Context, by *sender) bool {
 	if wait <= paceTime && (wait <= 0 || pause(ctx, wait) == nil) {
 		return true
 	}
-	own.Cancel() // what was not used is for others
+	own.Cancel() // the unused turns are for others
 	all.Cancel()
 	return false
 }
 
 // read reads the body of a request. If it cannot be used, read has answered the request, and returns nil. Done gives the
-// memory back. The body of a request that only asks means nothing, so it is not kept: a stream would keep it for hours. What the work
-// will take is reserved first, if the size is known, so that of many large requests at once some are worked on.
+// memory back. The body of a request that only asks means nothing, so it is not kept: a stream would keep it for hours. Memory for
+// the work is reserved first, if the size is known, so that of many large requests at once some are worked on.
 func (l *limits) read(w http.ResponseWriter, r *http.Request, b *buffer) (body []byte, done func()) {
 	taken := 0
 	done = func() { b.memory.give(taken); taken = 0 }
@@ -309,7 +309,7 @@ func (l *limits) caught(bug any, r *http.Request) bool {
 	return true
 }
 
-// abort ends the connection of a request whose handler panicked while it answered: what was sent is not whole.
+// abort ends the connection of a request whose handler panicked while it answered: its answer is not whole.
 func (l *limits) abort(r *http.Request) {
 	if l.caught(recover(), r) {
 		panic(http.ErrAbortHandler)

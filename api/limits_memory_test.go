@@ -57,7 +57,7 @@ func TestLimits_theLargestRequestHasRoom(t *testing.T) {
 	}
 }
 
-// What was done is not refused because there is no memory for the answer, and while the client takes it, it holds no more than that.
+// Work that was done is not refused for want of memory for its answer. While the client takes the answer, only its memory is held.
 func TestLimits_theWorkReservesTheMemoryOfItsReply(t *testing.T) {
 	t.Parallel()
 	l := newLimits(&Config{})
@@ -79,7 +79,7 @@ func TestLimits_theWorkReservesTheMemoryOfItsReply(t *testing.T) {
 	}
 }
 
-// Redis is read no further than a sender has memory for, and a page of large tasks ends early: whoever follows next has them all.
+// Redis is read no further than a sender has memory for, and a page of large tasks ends early: a client that follows next has them all.
 func TestLimits_aPageOfLargeTasksTakesTheMemoryOfItsSender(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

@@ -102,7 +102,7 @@ func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
 	}
 }
 
-// Who guesses tokens or sessions may ask for a page as well as for a call.
+// A sender that guesses tokens or sessions may ask for a page as well as for a call.
 func TestLimits_ofWhoGuessesByAskingForPages(t *testing.T) {
 	t.Parallel()
 	cfg := &Config{Tokens: threeTokens}
@@ -267,7 +267,7 @@ func TestServe_hangsUpOnWhoIsRefusedAndStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			_ = conn.SetDeadline(time.Now().Add(bodyTime - time.Second)) // whoever was let in may take longer
+			_ = conn.SetDeadline(time.Now().Add(bodyTime - time.Second)) // a sender that was let in may take longer
 			for err == nil && len(text) > 1000 {                         // more and more, until the server hangs up
 				_, err = io.WriteString(conn, text)
 			}

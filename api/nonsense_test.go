@@ -71,7 +71,7 @@ func TestNames_allHaveAPath(t *testing.T) {
 	}
 }
 
-// What no client can address is not made: a name of dots alone, or a slash. Other names with those have their path.
+// A name that no client can address is not made: one of dots alone, or a slash. Other names with dots and slashes have their path.
 func TestNames_withoutAPathAreRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

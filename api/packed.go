@@ -17,12 +17,12 @@ import (
 // not compressed. And no other site can have a browser ask with its cookie, which is SameSite=Strict.
 var packed = []string{"/v1/audit", "/v1/beat", "/v1/schedules"}
 
-// mayPack reports whether an answer may be compressed. A list of tasks may only without payloads, beside which others put their own.
+// mayPack reports whether an answer may be compressed. A list of tasks with payloads may not: others put their own beside them.
 func mayPack(r *http.Request) bool {
 	return r.Method == http.MethodGet && (slices.Contains(packed, r.URL.Path) || r.URL.Path == "/v1/tasks" && r.URL.Query().Get("brief") == "true")
 }
 
-// leastPacked is how many bytes an answer has that is worth it.
+// leastPacked is how many bytes an answer must have to be worth compressing.
 const leastPacked = 1 << 10
 
 var packers = sync.Pool{New: func() any {

@@ -17,7 +17,7 @@ type Pages interface {
 	Patterns() []string
 }
 
-// pages registers what lies outside /v1: health, metrics, the document and its page.
+// pages registers the paths outside /v1: health, metrics, the document and its page.
 func (s *Server) pages() {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.readyz)
@@ -66,7 +66,7 @@ func docsPage() http.Handler {
 	})
 }
 
-// fallback answers what no route does: an unknown path, and a method that a path does not have.
+// fallback answers requests that no route does: an unknown path, and a method that a path does not have.
 func (s *Server) fallback(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isClean(r.URL.EscapedPath()) {

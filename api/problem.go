@@ -83,7 +83,7 @@ var answers = []struct {
 	kind   string
 	wait   int
 }{
-	{archive.ErrUnavailable, http.StatusServiceUnavailable, "archive", 5}, // first: what the database said may match another
+	{archive.ErrUnavailable, http.StatusServiceUnavailable, "archive", 5}, // first: the error of the database may match another
 	{archive.ErrDenied, http.StatusServiceUnavailable, "archive", 30},
 	{archive.ErrTables, http.StatusServiceUnavailable, "archive", 30},
 	{archive.ErrFull, http.StatusServiceUnavailable, "archive", 30},

@@ -37,7 +37,7 @@ func pulseOf(s *admin.Status) pulse {
 	return p
 }
 
-// How often the hub asks for the status. A namespace of which it takes long is asked less often: a twentieth of the time at most.
+// How often the hub asks for the status. If the answers take long it asks less often: they take a twentieth of the time at most.
 const (
 	pulseTime  = 3 * time.Second
 	pulseShare = 20
@@ -110,13 +110,13 @@ func (l *listener) hear(p pulse) {
 	l.pulses <- p
 }
 
-// What a stream says of Redis, in comments.
+// Words of a stream about Redis, in comments.
 const (
 	wordAway = "redis does not answer; the stream goes on when it does"
 	wordBack = "redis answers again"
 )
 
-// pulse sends a pulse to who asked for it, and to others a comment when Redis goes away or comes back.
+// pulse sends a pulse to a client that asked for it, and to every client a comment when Redis goes away or comes back.
 func (t *tap) pulse(p pulse, asked bool) error {
 	text := ""
 	if p.Away != t.away {

@@ -14,7 +14,7 @@ import (
 // mostListed is the most items on a page that holds no tasks.
 const mostListed = 10_000
 
-// schedules registers what shows schedules.
+// schedules registers the routes that show schedules.
 func (s *Server) schedules() {
 	get := http.MethodGet
 	add(s, route{id: "listSchedules", method: get, path: "/schedules", summary: "List the schedules, by name", role: Viewer}, s.listSchedules)

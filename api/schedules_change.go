@@ -18,7 +18,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// scheduleChanges registers what changes schedules.
+// scheduleChanges registers the routes that change schedules.
 func (s *Server) scheduleChanges() {
 	post, one := http.MethodPost, "/schedules/{name}"
 	definition, replacement := reflect.TypeFor[producer.Schedule](), reflect.TypeFor[replaceBody]()
@@ -98,7 +98,7 @@ func mayDefine(ctx context.Context, s *producer.Schedule) error {
 	return mayEnqueue(&who, s.Queue, "http") // a heartbeat is a request to any URL, as a task of this type is
 }
 
-// definitionType is a struct of the fields of a schedule, for what goes by reflection.
+// definitionType is a struct of the fields of a schedule, for code that goes by reflection.
 var definitionType = func() reflect.Type {
 	fields := make([]reflect.StructField, len(producer.Fields()))
 	for i, f := range producer.Fields() {
@@ -295,8 +295,8 @@ func (s *Server) mayRestore(ctx context.Context, name string) error {
 	return err // Restore says that there is none
 }
 
-// mayRevert refuses a revision of a task that the token may not enqueue. What a revision says never changes; of one that is not there
-// Revert says so.
+// mayRevert refuses a revision of a task that the token may not enqueue. A revision never changes. If there is none of this
+// number, Revert says so.
 func (s *Server) mayRevert(ctx context.Context, name string, revision int64) error {
 	who := identityOf(ctx)
 	for after := ""; len(who.Queues)+len(who.Types) > 0; {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What connections may take.
+// Limits of connections.
 const (
 	headerTime = 5 * time.Second  // until a request's header is there, and the TLS handshake is done
 	idleTime   = 60 * time.Second // between two requests
@@ -30,7 +30,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	protocols.SetHTTP1(true) // with HTTP/2, one connection is hundreds
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, Protocols: protocols,
-		ConnContext: connected, ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is not news
+		ConnContext: connected, ErrorLog: log.New(io.Discard, "", 0), // mistakes of clients are not news
 	}
 	server.RegisterOnShutdown(s.Close) // nobody comes in any more, so a stream that ends here is taken up elsewhere
 	defer s.Close()

@@ -39,7 +39,7 @@ type Config struct {
 	Ready func() error
 	// Metrics serves /metrics. Nil: there are none.
 	Metrics http.Handler
-	// Dashboard serves the pages for people: what lies outside /v1, /docs, /metrics and the probes. [IdentityOf] tells it who
+	// Dashboard serves the pages for people, outside /v1, /docs, /metrics and the probes. [IdentityOf] tells it who
 	// asks. Nil: there are none.
 	Dashboard Pages
 	// Log receives errors that are not the caller's. The zero Logger discards them.

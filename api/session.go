@@ -109,7 +109,7 @@ func holderOf(list []Token, namespace, cookie string, now time.Time) (*Token, st
 }
 
 // holderOfOne returns the token of the sessions among cookies, and their IDs. Another port or name of the host may have added cookies:
-// what is no session does not count, and between two holders nobody chooses.
+// a cookie that is no session does not count, and between two holders nobody chooses.
 func holderOfOne(list []Token, namespace string, cookies []*http.Cookie, now time.Time) (found *Token, ids []string) {
 	for _, c := range cookies {
 		t, id := holderOf(list, namespace, c.Value, now)
@@ -167,7 +167,7 @@ func (s *sessions) find(id string, goesOn bool, err error) bool {
 	defer s.mu.Unlock()
 	at, known := s.seen[id]
 	switch {
-	case known && at.IsZero(): // what Redis says was asked before, or Redis has lost the end
+	case known && at.IsZero(): // Redis was asked before the end, or has lost it
 		return false
 	case err != nil:
 		return time.Since(at) < seenTime

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// desk is a server that lets in who has a token, and whose tokens change.
+// desk is a server that lets in the holders of tokens, and whose tokens change.
 type desk struct {
 	*service
 	tokens atomic.Pointer[[]Token]
@@ -87,7 +87,7 @@ func TestSession_letsABrowserInWithTheRoleOfItsToken(t *testing.T) {
 	if w := d.ask("POST", "/v1/tasks", `{"type":"echo"}`, holding(d.signIn("the viewer's secret"))); w.Code != http.StatusForbidden {
 		t.Errorf("a viewer: %d %s", w.Code, w.Body)
 	}
-	// What a request says aloud comes before a cookie that the browser adds.
+	// A token that a request says aloud comes before a cookie that the browser adds.
 	if w := d.ask("GET", "/v1/me", "", holding(c), header("Authorization", "Bearer the viewer's secret")); !strings.Contains(w.Body.String(), `"eve"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -172,7 +172,7 @@ func TestSession_endsWithItsTokenAndInTime(t *testing.T) {
 	ended("of a token without a secret", with("shop", time.Minute, Token{Name: own.Name}))
 }
 
-// A browser adds the cookie to what a page of another port sends, too.
+// A browser adds the cookie to the requests of a page of another port, too.
 func TestSession_isOfNoUseToPagesElsewhere(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t, Config{})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What one sender may take: of the bytes, the streams and the connections as much as it leaves to others. So a sender alone has half,
+// A sender may take as much of the bytes, the streams and the connections as it leaves to others. So a sender alone has half,
 // each of k greedy ones has a part of k+1, and a newcomer always finds one more such part.
 
 // sender is what the holder of one token uses now.
@@ -32,7 +32,7 @@ func (s *senders) of(name string) *sender {
 	if one := s.each[name]; one != nil {
 		return one
 	}
-	if len(s.each) >= knownAtMost { // tokens come and go; what requests under way use is given back to the sender that they began with
+	if len(s.each) >= knownAtMost { // tokens come and go; a request under way gives back to the sender that it began with
 		clear(s.each)
 	}
 	one := &sender{pace: rate.NewLimiter(perSender, perSender), slots: make(chan struct{}, atOnce/2)}

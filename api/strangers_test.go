@@ -65,7 +65,7 @@ func TestServe_slowStrangersHoldNothing(t *testing.T) {
 	var slow []net.Conn
 	for i := range 250 {
 		sent := 1<<20 + 100
-		if i >= 200 { // what is left, in small parts
+		if i >= 200 { // the rest, in small parts
 			sent = 40 << 10
 		}
 		slow = append(slow, send(t, addr, "GET /docs HTTP/1.1\r\nHost: x\r\nContent-Length: 2097152\r\n\r\n"+strings.Repeat("x", sent)))

@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What streams may take.
+// Limits of streams.
 const (
 	mostListeners  = 256              // streams at once
 	mostCatchingUp = 16               // of them, those that read what they missed
@@ -24,7 +24,7 @@ const (
 	catchUpTime    = 30 * time.Second // until a client has to come back for the rest of what it missed
 	heartbeatTime  = 15 * time.Second // between two signs of life
 	streamWrite    = 10 * time.Second // until an event is taken
-	streamRetry    = 2 * time.Second  // what a client waits before it comes back
+	streamRetry    = 2 * time.Second  // until a client comes back
 	placeTime      = 2 * time.Second  // until it is known after which event a stream begins
 )
 
@@ -138,7 +138,7 @@ func (s *stream) follow(ctx context.Context, l *listener, t *tap, resumes bool) 
 		case <-l.gone:
 			_ = t.write(": closing\n\n")
 			return
-		case <-known: // from here on the hub sends what is new; what was before, this stream reads itself
+		case <-known: // from here on the hub sends new events; this stream reads the older ones itself
 			known, events = nil, l.events
 			if !resumes {
 				t.sent = l.at

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// tasks registers what shows, adds and changes tasks.
+// tasks registers the routes that show, add and change tasks.
 func (s *Server) tasks() {
 	get, post, one := http.MethodGet, http.MethodPost, "/tasks/{id}"
 	add(s, route{id: "listTasks", method: get, path: "/tasks", summary: "List tasks", role: Viewer}, s.listTasks)

@@ -112,7 +112,7 @@ func (s *service) shows(schema *huma.Schema, seen map[string]bool, names ...stri
 	return false
 }
 
-// A viewer asks for all there is. Whatever reply may have a payload in it, by the document, has one here, and no card.
+// A viewer asks for all there is. Each reply that may have a payload in it, by the document, has one here, and no card.
 func TestWithhold_aViewerSeesNoSecretOfAPayload(t *testing.T) {
 	t.Parallel()
 	s, log := secretly(t, onbeat.Config{})
@@ -179,7 +179,7 @@ func (s *service) streamed1(token string) string {
 	return w.Body.String()
 }
 
-// Who sends a secret value is not shown it again when it is refused: replies are logged on the way.
+// A sender of a secret value is not shown it again when it is refused: replies are logged on the way.
 func TestProblems_showNothingThatIsSecret(t *testing.T) {
 	t.Parallel()
 	s, log := secretly(t, onbeat.Config{})
@@ -195,7 +195,7 @@ func TestProblems_showNothingThatIsSecret(t *testing.T) {
 	}
 }
 
-// An answer is kept as its reply was: it is encrypted like the payload in it, and only who may see that gets it again.
+// An answer is kept as its reply was: it is encrypted like the payload in it, and only a sender that may see that payload gets it again.
 func TestIdempotency_keepsPayloadsEncrypted(t *testing.T) {
 	t.Parallel()
 	role := Admin

@@ -53,7 +53,7 @@ type Revision struct {
 	Definition string
 }
 
-// Schedule is a schedule after its last change that is archived: with its runs, what brings it back if Redis loses it.
+// Schedule is a schedule after its last change that is archived. Together with its runs, this brings the schedule back if Redis loses it.
 type Schedule struct {
 	Name string
 	// Definition is encrypted if it was in Redis. It is "" for a schedule that was deleted or retired: the archive drops that one.

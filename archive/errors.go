@@ -14,8 +14,8 @@ var (
 	ErrFull = errors.New("the archive's database is full")
 	// ErrDenied: the database refuses the user, or the user may not do this, or there is no such database or file.
 	ErrDenied = errors.New("the archive's database denies access")
-	// ErrTables: the tables are missing, or older than this release. A caller that asked to leave them as they are leaves them so. For
-	// another, Position, Add and Trim have made them again by then: what was archived is gone.
+	// ErrTables: the tables are missing, or older than this release. If the caller asked to leave them as they are, they stay so.
+	// Else Position, Add and Trim have made them again by then: the archived history is gone.
 	ErrTables = errors.New("the archive's tables are missing, or not those of this release")
 )
 

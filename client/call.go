@@ -60,7 +60,7 @@ func (c *conn) post(ctx context.Context, path string, body, out any) error {
 }
 
 // do makes a call and reads the reply into out. A call whose connection breaks is made again if that does no harm: a GET, or
-// a POST, whose key makes the API do it once; of the others only what was not sent.
+// a POST, whose key makes the API do it once; another call only if it was not sent.
 func (c *conn) do(ctx context.Context, x *call, out any) error {
 	var body []byte
 	if x.body != nil {

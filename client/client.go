@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Token returns the token to send with a request, or "". It is called for each, so a token may be replaced.
 	Token func() (string, error)
-	// PlainHTTP lets a token be sent over http:// to another machine. Otherwise [New] refuses that: whoever is on the way
+	// PlainHTTP lets a token be sent over http:// to another machine. Otherwise [New] refuses that: anybody on the way
 	// could read it.
 	PlainHTTP bool
 	// TLS is for https://: the authorities to trust, and the certificate of this client. Nil: those of the system, and none.

@@ -56,7 +56,7 @@ type tokenError struct{ err error }
 func (e *tokenError) Error() string { return e.err.Error() }
 func (e *tokenError) Unwrap() error { return e.err }
 
-// answer is an error that the API answered, in its words, and what it matches here.
+// answer is an error that the API answered, in its words, with the errors that it matches here.
 type answer struct {
 	text string
 	is   []error

@@ -76,7 +76,7 @@ func (a *activity) stream(ctx context.Context, after *string, fn func(admin.Even
 			continue
 		}
 		if line != "" {
-			continue // what begins with a colon is a sign of life
+			continue // a comment, which is a sign of life, or a field that is not used here
 		}
 		if *after = cursor; data.Len() == 0 {
 			continue

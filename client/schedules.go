@@ -123,7 +123,7 @@ func (s *schedules) put(ctx context.Context, want *producer.Schedule, query url.
 		return plan, &task.FieldError{Field: "payload", Reason: "not JSON", Hint: "the API takes only JSON"}
 	}
 	x := &call{method: http.MethodPut, path: place("/schedules/%s", want.Name), query: query, header: header, body: want}
-	if want.Name == "" { // which the API refuses
+	if want.Name == "" { // the API refuses an empty name
 		x.method, x.path, x.header = http.MethodPost, "/schedules", nil
 	}
 	err := s.c.do(ctx, x, &plan)

@@ -19,7 +19,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Bounds of one request that adds tasks: what Redis takes as a whole or not at all.
+// Bounds of one request that adds tasks. Redis takes so many as a whole or not at all.
 const (
 	batchTasks = queue.MaxBatch
 	batchBytes = 4 << 20
@@ -155,7 +155,7 @@ func set(query url.Values, name, value string) {
 	}
 }
 
-// limit sets the limit of a page. One that is not positive has the default, and one that is too large the largest.
+// limit sets the limit of a page. If n is not positive, the default holds; if n is too large, the largest limit does.
 func limit(query url.Values, n, most int) {
 	if n > 0 {
 		query.Set("limit", strconv.Itoa(min(n, most)))

@@ -73,7 +73,7 @@ func (c *Consumer) send(free room) {
 	c.watches = false
 	c.session.Watch("") // the script takes this instance off the watch: the heartbeat must not take that for a lost write
 	ctx, done := context.WithTimeout(c.session.Context(), min(c.session.Lease(), callTimeout))
-	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // what is owed waits in a lane that this consumer does not know yet
+	if c.lanes.count == 0 && c.lanes.version == 0 || len(c.owed) > 0 { // an owed key's task waits in a lane that this consumer does not know yet
 		if err := c.loadLanes(ctx); err != nil {
 			done()
 			c.answers <- answer{err: err}
@@ -254,8 +254,8 @@ func (c *Consumer) wanted(free int) int {
 	return max(min(free, n), 0)
 }
 
-// worthwhile reports whether workers are free for a portion. In a burst of which the calls hold up the runs, the first portion is
-// enough: what is left waits for nothing else.
+// worthwhile reports whether workers are free for a portion. In a burst whose calls hold up the runs, the first portion is
+// enough: the tasks that are left wait for nothing else.
 func (c *Consumer) worthwhile(free int) bool {
 	if c.heavy {
 		return free >= c.portion

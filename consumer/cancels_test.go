@@ -29,7 +29,7 @@ func (h *claimHeld) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if r, ok := cmd.(interface{ Slice() ([]any, error) }); ok && err == nil {
-			// The reply of a cycle that claimed: its first value is in microseconds, and what follows the first nine are claims.
+			// The reply of a cycle that claimed: its first value is in microseconds, and the values after the ninth are claims.
 			values, _ := r.Slice()
 			if len(values) <= 9 {
 				return nil

@@ -35,7 +35,7 @@ func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
 	return d.UniversalClient.Subscribe(ctx, "nothing is said here")
 }
 
-// beat is the longest time between two heartbeats, and what a watcher may be late before others look.
+// beat is the longest time between two heartbeats, and the longest that a watcher may be late before others look.
 const beat = time.Second + 100*time.Millisecond
 
 // began notes when each task began, for how long it runs, and on which instance.
@@ -242,7 +242,7 @@ func TestWake_reachesWhoeverHasAHigherLimit(t *testing.T) {
 	})
 }
 
-// One that was to look at a due time is lost long before: another looks in its place, whether or not it hears of that.
+// An instance that was to look at a due time is lost long before: another looks in its place, whether or not it hears of that.
 func TestWake_whatALostInstanceWatchedIsWatched(t *testing.T) {
 	for ear, hears := range ears {
 		t.Run(ear, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestWake_whoIsForgottenLooks(t *testing.T) {
 	})
 }
 
-// A lane that is new is known to a busy consumer before it claims again: what is urgent does not wait behind what is not.
+// A lane that is new is known to a busy consumer before it claims again: an urgent task does not wait behind the others.
 func TestConsume_readsANewLaneBeforeItClaims(t *testing.T) {
 	bubble(t, func(w *world) {
 		ran := began{lasts: map[string]time.Duration{}}

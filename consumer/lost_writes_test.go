@@ -43,8 +43,8 @@ func TestConsumer_settlesAgainWhatRedisForgotThatItEnded(t *testing.T) {
 	}
 }
 
-// The same with the settlement forgotten here, as one of very many: what is held, and is not known to have ended, is handed
-// back while all workers are busy, and run again.
+// The same with the settlement forgotten here, as one of very many. Redis holds a task, and nobody knows that its run has ended:
+// it is handed back while all workers are busy, and run again.
 func TestConsumer_runsAgainWhatNobodyKnowsToHaveEnded(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)
@@ -101,7 +101,7 @@ func TestConsumer_settlesUnderTheLaterClaim(t *testing.T) {
 	}
 }
 
-// runningOf is the key of what the generation runs that has claimed a task.
+// runningOf is the key of the claims of the generation that has claimed a task.
 func (w *world) runningOf(id string) string {
 	w.Helper()
 	base := strings.TrimSuffix(w.q.Keys().Running(1), "1")

@@ -187,7 +187,7 @@ func TestNotes_ofATaskThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What a handler puts out hides what is secret, and is cut as the settings say. Without an archive nothing is kept.
+// The output of a handler is kept without secrets of the payload, and is cut as the settings say. Without an archive nothing is kept.
 func TestNotes_ofAnOutput(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

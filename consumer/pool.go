@@ -39,8 +39,8 @@ type seat struct {
 	lend *time.Timer
 
 	// The pool's mutex is held for these.
-	taken int           // workers that the consumer uses: its runs, and what it holds for a call
-	held  int           // of these: what it holds
+	taken int           // workers that the consumer uses: those of its runs, and those that it holds for a call
+	held  int           // of these: those that it holds
 	began time.Time     // when its turn began
 	want  int           // how many it waits for
 	sent  time.Time     // when its call was sent, zero if none is under way
@@ -66,7 +66,7 @@ func (s *seat) take(most int, waits bool) int {
 	n := min(most, free)
 	first, its := p.first(), time.Since(s.began) < turn
 	switch {
-	case its: // what its runs gave back is its own again
+	case its: // the workers that its runs gave back are its own again
 	case first != nil && first != s, !p.enough(most):
 		n = 0
 	case first == nil:
@@ -130,7 +130,7 @@ func (s *seat) lends() bool {
 }
 
 // answered says that the call is over, and that the consumer needs so many workers for the tasks that it claimed. It returns how many it
-// gets in place of those that it has lent, before all who wait; it is not lent if it still has what it held.
+// gets in place of those that it has lent, before all who wait. Lent is false if it still has those that it held.
 func (s *seat) answered(need int, ok bool) (got int, lent bool) {
 	p := s.pool
 	p.mu.Lock()

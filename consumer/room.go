@@ -9,7 +9,7 @@ import (
 )
 
 // Workers of the dispatcher's own tasks, besides [Config.Concurrency]. No other task takes them, so a message that all workers hang
-// is sent while they do. A bulk action may last for hours: one worker at least is left for what is short.
+// is sent while they do. A bulk action may last for hours: one worker at least is left for short tasks.
 const (
 	ownWorkers  = 2
 	bulkWorkers = 1
@@ -38,7 +38,7 @@ func (r *room) add(typ string, n int) {
 	r.own += n
 }
 
-// free returns for how many tasks a worker is free. Of a pool, only what the consumer holds is.
+// free returns for how many tasks a worker is free. A worker of a pool counts only if the consumer holds it.
 func (c *Consumer) free() room {
 	own := ownWorkers - c.busy.own
 	free := room{tasks: c.cfg.Concurrency - c.busy.tasks, own: own, bulk: min(bulkWorkers-c.busy.bulk, own)}

@@ -155,7 +155,7 @@ func TestPromise3_tenThousandTasksRunOnce(t *testing.T) {
 	}
 }
 
-// TestIdle_costsNoPolling: waiting costs heartbeats only, and what comes is claimed by a wake-up.
+// TestIdle_costsNoPolling: waiting costs heartbeats only, and a wake-up makes an instance claim a new task.
 func TestIdle_costsNoPolling(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

@@ -124,7 +124,7 @@ func TestWorkers_surviveGoexit(t *testing.T) {
 	running.Wait()
 }
 
-// What a handler leaves behind on its goroutine does not reach the next run.
+// The next run does not see the state that a handler leaves behind on its goroutine.
 func TestWorkers_beginEachRunClean(t *testing.T) {
 	t.Parallel()
 	profiled := pprof.Labels("part", "consumer")

@@ -148,7 +148,7 @@ func TestDecodePayload_showsNoValueInAnError(t *testing.T) {
 	}
 }
 
-// What one payload left behind is in no other, whatever happened to those in between.
+// No payload has anything in it that another left behind, whatever happened to those in between.
 func TestDecodePayload_keepsPayloadsApart(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 )
 
 // Echo returns a handler that logs each task at info, with its payload: as JSON if it is JSON, else as text. It accepts
-// every payload. It shows *** for what is secret; payloads hold more than what is marked, so use it only to try things out.
+// every payload. It shows *** for values marked as secret. A payload holds more than those, so use it only to try things out.
 func Echo(log zerolog.Logger) TaskHandler {
 	return Func(func(_ context.Context, t *task.Task) error {
 		e := log.Info()

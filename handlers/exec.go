@@ -70,10 +70,10 @@ func (c ExecConfig) withDefaults() ExecConfig {
 // ONBEAT_INSTANCE, ONBEAT_RELEASE, ONBEAT_FENCE and TRACEPARENT, which mean the same as the headers of [HTTP].
 //
 // An exit status other than 0 fails the run. The error wraps [*exec.ExitError], ends with the end of stderr, and does not
-// show the arguments. The end of stdout is the output of the run ([Output]): what a command prints there, an archive keeps.
+// show the arguments. The end of stdout is the output of the run ([Output]): an archive keeps it.
 //
 // When the context ends, the command and all it started (its process group) get SIGTERM and, after the grace, SIGKILL. When the
-// command exits, the processes that it leaves behind in its group are killed too. The run is over then, and what it prints is
+// command exits, the processes that it leaves behind in its group are killed too. The run is over then, and its output is
 // read for at most a second more, even if another process holds the pipe open. On systems other than Unix only the command
 // itself is killed.
 //

@@ -210,7 +210,7 @@ func TestExec_killsWhatACommandLeavesBehind(t *testing.T) {
 	}
 }
 
-// The exit has decided: what still holds the output, or does not read its input, holds no worker for a long grace.
+// The exit has decided: a process that still holds the output, or does not read its input, holds no worker for a long grace.
 func TestExec_isOverSoonAfterTheExit(t *testing.T) {
 	t.Parallel()
 	setsid, err := exec.LookPath("setsid")

@@ -68,8 +68,7 @@ func FuzzHTTPHeader(f *testing.F) {
 	})
 }
 
-// References resolve to the values of the names in them and to nothing else; what is escaped stays text; JSON stays JSON; and
-// what is shown of a resolved text has no value in it.
+// References resolve to the values of the names in them and to nothing else; an escaped reference stays text; JSON stays JSON.
 func FuzzReferences(f *testing.F) {
 	for _, s := range []string{"Bearer ${A}", "$${A}", "$$${A}$$", "${A}${B}${A}", "${", "${a b}", "${\u00e9}", "\\${A}\"", ""} {
 		f.Add(s, `p"a\ss<&>`)

@@ -139,7 +139,7 @@ func (e *StatusError) Error() string {
 // digits after the second; the slot, else the due time), Onbeat-Attempt, Onbeat-Instance, Onbeat-Release, Onbeat-Fence, a
 // traceparent, and a tracestate and the User-Agent onbeat/RELEASE, which the payload may replace.
 //
-// The status decides, as soon as it arrives. Of the body after it, at most 64 KiB are read, for at most a second, so that
+// The status decides, as soon as it arrives. At most 64 KiB of the body are read after it, for at most a second, so that
 // the connection can be used again. Its beginning is the output of the run ([Output]). An unexpected status fails the run with
 // a [*StatusError]. If it is 429 or 503 with a Retry-After, that is the delay before the next attempt: at least a second and
 // at most MaxRetryAfter. An invalid payload and a denied address ([ErrDenied]) make the task dead; every other failure is retried, also that of a payload with an unknown

@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What a request of the http handler costs, beside the same request by a bare client, and beside the least that a bare client can
+// The cost of a request of the http handler, beside the same request by a bare client, and beside the least that a bare client can
 // send. The receiver is in the same process, so its cost is in all three.
 func BenchmarkHTTP(b *testing.B) {
 	s := serve(b, status(http.StatusNoContent))

@@ -178,7 +178,7 @@ func TestHTTP_showsNoValueInErrors(t *testing.T) {
 	}
 }
 
-// To another host goes what a redirect takes there, and no more.
+// A redirect takes no value of a variable to another host.
 func TestHTTP_takesNoValueToAnotherHost(t *testing.T) {
 	t.Setenv("API_TOKEN", "s3cr3t")
 	var leaked []string

@@ -24,9 +24,9 @@ func denyPrivate(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// isPublic reports whether an address belongs to the public internet. Not public are loopback, private, link-local (with
-// the metadata services of clouds), carrier-shared and multicast addresses, those reserved for documents and tests, and
-// IPv6 addresses that stand for such an IPv4 one.
+// isPublic reports whether an address belongs to the public internet. These are not public: loopback, private, link-local
+// (with the metadata services of clouds), carrier-shared and multicast addresses, those reserved for documents and tests,
+// and IPv6 addresses that stand for such an IPv4 address.
 //
 // It cannot know a NAT64 prefix of the local network, which looks like any other address of that network.
 func isPublic(a netip.Addr) bool {

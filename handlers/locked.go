@@ -17,7 +17,7 @@ func LockName(name string) func(*task.Task) string { return func(*task.Task) str
 // its fencing token.
 //
 // If another holder has the lock, the handler does not run. The run fails with a [*lock.HeldError], and is retried after
-// what the holder's lease has left (at least a second; see [RetryAfter]), so that it does not keep a worker waiting. That
+// the rest of the holder's lease (at least a second; see [RetryAfter]), so that it does not keep a worker waiting. That
 // costs the task an attempt, like every failed run: give the task as many attempts as the holder may need. If Redis does
 // not answer, the run fails with [lock.ErrUnreachable] and is retried after the task's backoff. An invalid name makes the
 // task [Dead].

@@ -38,7 +38,7 @@ func Once(db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, t *task.Task) err
 //	handlers.Typed(handlers.OnceFunc(db, func(ctx context.Context, tx *sql.Tx, inv Invoice) error { ... }))
 func OnceFunc[T any](db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, v T) error, opts ...OnceOption) func(ctx context.Context, v T) error {
 	if db == nil || fn == nil {
-		return nil // which a Mux refuses
+		return nil // a Mux refuses it
 	}
 	e := newEffects(db, opts)
 	return func(ctx context.Context, v T) error {

@@ -68,7 +68,7 @@ func makeOnceTable(ctx context.Context, db *sql.DB) error {
 }
 
 // lacksTable reports whether a statement failed because the table is not there. The drivers of PostgreSQL tell the state of an
-// error; that of SQLite has only its text.
+// error; the driver of SQLite has only its text.
 func lacksTable(err error) bool {
 	const undefinedTable = "42P01"
 	var state interface{ SQLState() string }

@@ -202,7 +202,7 @@ func TestOnce_waitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// ctxWithoutValues ends with its parent and knows nothing else of it, as that of another process.
+// ctxWithoutValues ends with its parent and knows nothing else of it, like a context of another process.
 type ctxWithoutValues struct{ context.Context }
 
 func (ctxWithoutValues) Value(any) any { return nil }
@@ -295,7 +295,7 @@ func TestOnce_removesOldRows(t *testing.T) {
 	})
 }
 
-// What cannot be serialized is a failed run, and the next one makes the effect.
+// A transaction that cannot be serialized is a failed run, and the next run makes the effect.
 func TestOnce_failsWhatCannotBeSerialized(t *testing.T) {
 	t.Parallel()
 	db := withTables(t, open(t, "pgx", testpostgres.Database(t)))

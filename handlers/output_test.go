@@ -80,7 +80,7 @@ func TestOutput_byManyAtOnce(t *testing.T) {
 	}
 }
 
-// What is secret of the payload is in no output, wherever it is cut.
+// No output has a secret of the payload in it, wherever it is cut.
 func TestOutput_hidesWhatIsSecret(t *testing.T) {
 	t.Parallel()
 	const value = "s3cr\"et/of-the-card"

@@ -15,7 +15,7 @@ import (
 // reason, because another attempt would read the same bytes. [FromContext] returns the task itself.
 //
 // For an unknown field alone the run fails with [ErrUnknownField] and is retried like any other: after a rollback, or during a
-// rollout, a newer release may know the field. With [Lenient], Typed ignores such a field. Of several faults the first one
+// rollout, a newer release may know the field. With [Lenient], Typed ignores such a field. The first of several faults
 // decides; text that is not JSON is dead in any case.
 //
 // An absent payload, or null, gives the zero T if T holds nothing that could be missing (struct{}, a pointer, map, slice or

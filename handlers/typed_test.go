@@ -115,7 +115,7 @@ func TestTyped_isRetriedForAnUnknownField(t *testing.T) {
 	t.Parallel()
 	for payload, field := range map[string]string{
 		`{"number":1,"nummer":2}`:        "payload.nummer",
-		`{"nummer":2}`:                   "payload.nummer", // which is why a number is missing
+		`{"nummer":2}`:                   "payload.nummer", // so a number is missing
 		`{"nummer":2,"number":"1"}`:      "payload.nummer",
 		`{"number":1,"to":{"town":"x"}}`: "payload.town",
 	} {
@@ -130,7 +130,7 @@ func TestTyped_isRetriedForAnUnknownField(t *testing.T) {
 	}
 }
 
-// What a lenient handler refuses is what a strict one refuses, but for unknown fields, in the same words.
+// A lenient handler refuses all that a strict one refuses, except unknown fields, in the same words.
 func TestTyped_lenient(t *testing.T) {
 	t.Parallel()
 	got := invoice{}

@@ -51,8 +51,8 @@ func everyRule(t *testing.T, test func(t *testing.T, r *rig, lead Lead, take Con
 	}
 }
 
-// Whatever the rules: another instance leads in the same step, the one that resigned works on as the rules allow, and it leads
-// again only when no other can.
+// By any rules, another instance leads in the same step. The instance that resigned works on as the rules allow, and leads again
+// only when no other can.
 func TestAskToResign_handsOverByEveryRule(t *testing.T) {
 	t.Parallel()
 	everyRule(t, func(t *testing.T, r *rig, lead Lead, take Consume, rules change) {
@@ -169,7 +169,7 @@ func TestAsk_refusesAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Whatever the rules: from the moment of the request the instance claims nothing, another one leads, and its runs go on. The last
+// By any rules, the instance claims nothing from the moment of the request. Its runs go on, and another instance leads. The last
 // instance drains too.
 func TestAskToDrain_takesNoMoreWorkByEveryRule(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// A manager keeps an instance registered and calls serve for each registration. What only the leader does runs under
+// A manager keeps an instance registered and calls serve for each registration. Work of the leader alone runs under
 // Lead, whose context ends with the term.
 func Example() {
 	server, err := miniredis.Run()

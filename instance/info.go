@@ -60,7 +60,7 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 		id, _ := z.Member.(string)
 		i := parseMember(id, members.Val()[id])
 		i.Suspected = suspected(suspects.Val()[id], i.Generation)
-		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: what is missing stays empty
+		_ = json.Unmarshal([]byte(details.Val()[id]), &i.Details) // for people: a missing detail stays empty
 		i.Lease = time.UnixMilli(int64(z.Score)).Sub(now())
 		if end, ok := ends[strconv.FormatInt(i.Generation, 10)]; ok && i.State == "starting" {
 			i.Probation = max(end.Sub(now()), 0)

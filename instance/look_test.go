@@ -33,7 +33,7 @@ func TestLook_replacesALeaderThatDied(t *testing.T) {
 	})
 }
 
-// Who asks for the instances sees at once that one is suspected, and not only when its lease ends.
+// A caller of List sees at once that an instance is suspected, and not only when its lease ends.
 func TestList_showsWhoIsSuspected(t *testing.T) {
 	t.Parallel()
 	towers(t, func(t *testing.T, w *tower) {
@@ -160,7 +160,7 @@ func TestLook_restsWhileNothingIsDue(t *testing.T) {
 	})
 }
 
-// A monitor that was frozen itself knows nothing of the time between: what it saw before does not count.
+// A monitor that was frozen itself knows nothing of the time between: its earlier looks do not count.
 func TestLook_forgetsWhatItSawBeforeItWasLate(t *testing.T) {
 	t.Parallel()
 	towers(t, func(t *testing.T, w *tower) {
@@ -175,8 +175,8 @@ func TestLook_forgetsWhatItSawBeforeItWasLate(t *testing.T) {
 	})
 }
 
-// Promise 4: what a suspected leader holds is its own until its lease ends. It finds out by its next heartbeat, leads again,
-// and is trusted longer.
+// Promise 4: a suspected leader keeps its claims until its lease ends. It finds out by its next heartbeat, leads again, and is
+// trusted longer.
 func TestPromise4_aSuspectKeepsItsClaims(t *testing.T) {
 	t.Parallel()
 	towers(t, func(t *testing.T, w *tower) {

@@ -87,7 +87,7 @@ func TestLoss_callsTheScheduler(t *testing.T) {
 	testredis.Eventually(t, testTimeout, func() bool { return r.rdb.PubSubNumSub(ctx, k.Wake).Val()[k.Wake] == 1 }, "it listens")
 	score, err := r.rdb.ZScore(ctx, k.Instances, s.ID).Result()
 	must(t, err)
-	score -= 100 // what a replica has that was behind
+	score -= 100 // a replica that was behind has this score
 	testredis.Eventually(t, testTimeout, func() bool {
 		must(t, r.rdb.ZAdd(ctx, k.Instances, redis.Z{Score: score, Member: s.ID}).Err())
 		l, ok := s.Loss()
@@ -122,8 +122,8 @@ func TestLoss_twoMakeOneThatBeganWithTheFirst(t *testing.T) {
 	}
 }
 
-// One whose registration is lost says from when on: at most from that on, and not that Redis is empty. One with whose ID another
-// has registered, and left, says nothing.
+// An instance whose registration is lost says from when on writes are lost: from the registration on at the latest. It does not
+// say that Redis is empty. If another instance has registered with its ID, and left, it says nothing.
 func TestLoss_ofARegistration(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// Keys are looked at once a second at most. One that is written over in between ends no instance: it tries again.
+// Keys are looked at once a second at most. A key that is written over in between ends no instance: the instance tries again.
 func TestMend_ofALittleAgoEndsNobody(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

@@ -66,7 +66,7 @@ func (p *pairOn) leader() string {
 	return id
 }
 
-// Of these only one process dies, and its lease is five seconds.
+// Only one process of the pair dies, and its lease is five seconds.
 func TestMonitor_replacesADeadLeaderAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, testredis.Private(t))
@@ -85,7 +85,7 @@ func TestMonitor_replacesADeadLeaderAtOnce(t *testing.T) {
 	}
 }
 
-// The message that a task is due is what shows that the leader is gone.
+// The message that a task is due shows that the leader is gone.
 func TestMonitor_looksWhenAMessageFoundNoListener(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, testredis.Private(t))

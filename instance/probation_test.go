@@ -147,7 +147,7 @@ func TestProbation_endsWhenNobodyElseIsThere(t *testing.T) {
 	}
 }
 
-// It ends by itself too, and what stays up for long is forgiven.
+// Probation ends by itself too, and a release that stays up for long is forgiven.
 func TestProbation_endsInTimeAndIsForgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {

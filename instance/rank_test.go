@@ -166,7 +166,7 @@ func TestRank_aReleaseLostForADayIsNewWhenItReturns(t *testing.T) {
 	})
 }
 
-// One that was killed while it drained had been told to go.
+// An instance that was killed while it drained had been told to go.
 func TestRank_whatIsLostWhileItDrainsHasLeft(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -133,8 +133,8 @@ func (m *Manager) recover(ctx context.Context, gen int64) (stuck bool, err error
 // ofNewer reports whether a record has the format of a newer release, rather than no format.
 func ofNewer(record string) bool { return record != "" && record[0] > '2' && record[0] <= '9' }
 
-// damaged returns the recovery of a task whose record no release can read: the task is dead, and people see it as such. Of
-// its run only the ID is known.
+// damaged returns the recovery of a task whose record no release can read: the task is dead, and people see it as such. Only
+// the ID of its run is known.
 func (m *Manager) damaged(c queue.Claim) queue.Recovery {
 	return queue.Recovery{Claim: c, Dead: true, Record: []byte(c.Record), Note: m.q.Notes().Unread(c.Task)}
 }

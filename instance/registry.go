@@ -276,8 +276,8 @@ func (r *Registry) Declare(ctx context.Context, t task.Term) (may bool, again ti
 // Heartbeat renews the lease, drops instances whose lease ran out, and elects a leader if there is none. It returns
 // an error if this instance's own lease had run out.
 //
-// Seen is when Redis last answered a heartbeat of this instance. Reads is what the consumer reads while it relies on being
-// woken. From both the script can tell whether Redis has lost writes. Both may be zero.
+// Seen is when Redis last answered a heartbeat of this instance. Reads names the lanes that the consumer reads while it relies
+// on being woken. From both the script can tell whether Redis has lost writes. Both may be zero.
 func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease time.Duration, seen time.Time, reads string) (Beat, error) {
 	values, err := r.run(ctx, heartbeatScript, r.first(r.keys.Cancel),
 		id, gen, lease.Milliseconds(), overslept.Milliseconds(), store.Ms(seen), reads,

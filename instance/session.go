@@ -51,7 +51,7 @@ type Session struct {
 	posts    chan time.Duration // in how long the monitor must look; see post
 	silent   Bell               // a message found no listener: the monitor must look
 	tune     Bell               // this instance does not hear its own channel: listen anew
-	stuck    chan stuck         // what a leader that cannot schedule says
+	stuck    chan stuck         // reports of a leader that cannot schedule
 	observer Observer           // may be nil
 	serving  atomic.Bool        // fn of Lead has not returned
 
@@ -73,7 +73,7 @@ type Session struct {
 	mu       sync.Mutex
 	view     View
 	refused  bool   // the consumer was last told that it may not take work
-	reads    string // what the consumer reads, while it relies on being woken
+	reads    string // the name of the lanes that the consumer reads, while it relies on being woken
 	term     *term
 	resigned bool
 	holds    string // why a starting instance is not ready yet; "": its readiness check, or MinReady

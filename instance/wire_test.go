@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// wire stands between one process and Redis, pub/sub included: what happens to the wire happens to all of its connections.
+// wire stands between one process and Redis, pub/sub included: a cut or a freeze hits all of its connections.
 type wire struct {
 	*testing.T
 	listener net.Listener

@@ -52,7 +52,7 @@ func newForgetful(t *testing.T) *forgetful {
 	return f
 }
 
-// oldest is of when the oldest entry is that a stream of Redis has.
+// oldest is the time of the oldest entry that a stream of Redis has.
 func (f *forgetful) oldest(stream string) time.Time {
 	f.Helper()
 	list, err := f.rdb.XRangeN(f.Context(), "onbeat:{"+f.NS+"}:"+stream, "-", "+", 1).Result()
@@ -82,7 +82,7 @@ func (r reader) read(to any, args ...string) {
 	}
 }
 
-// unknown counts the slots of which an audit cannot say what became of them.
+// unknown counts the slots whose fate an audit cannot tell.
 func (r reader) unknown() int {
 	r.Helper()
 	var report struct {
@@ -127,7 +127,7 @@ func (r reader) knowsTheStart() (first bool, pauses int) {
 	return first, pauses
 }
 
-// Commands answer from the archive what Redis no longer has. Without it they do not, and while it is away they say so.
+// Commands answer from the archive what Redis no longer has. Without an archive they do not, and while the archive is away they say so.
 func TestArchive_answersForWhatRedisNoLongerHas(t *testing.T) {
 	t.Parallel()
 	f := newForgetful(t)
@@ -187,7 +187,7 @@ func (r reader) answersLess() {
 	}
 }
 
-// saysThatItIsAway fails unless what needs the archive fails and says why, and the present is shown.
+// saysThatItIsAway fails unless the commands that need the archive fail and say why, and the present is shown.
 func (r reader) saysThatItIsAway() {
 	for _, args := range [][]string{
 		{"audit", "quick", "--since", "2h"}, {"audit", "--since", "2h", "--json"}, {"schedules", "runs", "quick", "--limit", "10000"},

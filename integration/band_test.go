@@ -27,7 +27,7 @@ type band struct {
 	config   string
 	replicas []*rig.Process // those that live
 	started  int
-	began    map[string]time.Time // when each instance that was seen to lead was first seen to
+	began    map[string]time.Time // by instance: when it was first seen to lead
 	blows    []blow
 	ended    time.Time          // when the last instance was asked to stop
 	events   map[string][]event // by kind, when it was over
@@ -37,7 +37,7 @@ type band struct {
 type blow struct {
 	instance string
 	at, back time.Time // the signal; SIGCONT, or zero
-	until    time.Time // what arrived later has nothing to do with it
+	until    time.Time // later arrivals have nothing to do with it
 }
 
 // newBand starts a namespace, and waits until it beats.
@@ -155,7 +155,7 @@ func (b *band) lost(p *rig.Process, l blow) {
 	b.start()
 }
 
-// ends stops all replicas, once what the last lost one held has run again: its lease has to be over for that.
+// ends stops all replicas, once the slots of the last lost replica have run again: its lease has to be over for that.
 func (b *band) ends() {
 	b.Helper()
 	if n := len(b.blows); n > 0 {

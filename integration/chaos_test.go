@@ -34,7 +34,7 @@ type chaos struct {
 	told      []event     // "archive lost", of Redis before it was emptied
 }
 
-// The time around a fault in which it counts: what is under way then.
+// The time before and after a fault: it may touch all that is under way then.
 const around = 90 * time.Second
 
 func newChaos(t *testing.T) *chaos {
@@ -89,7 +89,7 @@ func (c *chaos) settled() {
 	}, "it goes on")
 }
 
-// doctorSays fails unless the doctor is not content, soon, and names what it is not content with.
+// doctorSays fails unless the doctor soon complains, and its output has the word.
 func (c *chaos) doctorSays(fault, word string) {
 	c.Helper()
 	testredis.Eventually(c, time.Minute, func() error {
@@ -211,7 +211,7 @@ func TestChaos_archiveAndOutbox(t *testing.T) {
 		length, played, runs, doubled, kept, lost))
 }
 
-// nearEmptied reports whether Redis was emptied soon after a moment: what it had then is gone, with the marks of what was moved.
+// nearEmptied reports whether Redis was emptied close to a moment: its data of then may be gone, with the marks of the rows that were moved.
 func (c *chaos) nearEmptied(at time.Time) bool {
 	return slices.ContainsFunc(c.emptied, func(e time.Time) bool { return at.Before(e.Add(around)) && at.After(e.Add(-around)) })
 }

@@ -124,7 +124,7 @@ func lostText(l loss) string {
 }
 
 // The machine of a Redis crashes, and all data that is not on disk is lost. With appendfsync always no answered write is
-// lost. With everysec it is the last second: the slots of that second run again, and onbeat reports that.
+// lost. With everysec the last second is lost: the slots of that second run again, and onbeat reports that.
 func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	for _, fsync := range []string{"everysec", "always"}[:testredis.Size(1, 2)] {
@@ -140,7 +140,7 @@ func TestFailover_aCrashLosesWhatIsNotOnDisk(t *testing.T) {
 			lost := during(func() { kept = d.Written() })
 			die := d.Kill // all answered writes are on disk
 			if fsync == "everysec" {
-				time.Sleep(time.Second) // what everysec may lose
+				time.Sleep(time.Second) // the writes of this time may be lost with everysec
 				die = func() { d.Crash(kept) }
 			}
 			killed := during(die)

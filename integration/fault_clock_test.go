@@ -18,7 +18,7 @@ import (
 // offsetVariable shifts the clock of a program that shiftedBinary built, by so many seconds.
 const offsetVariable = "ONBEAT_TEST_CLOCK"
 
-// shiftedBinary is the program under test, built with a time.Now that is off by what the environment says. libfaketime
+// shiftedBinary is the program under test, built with a time.Now that is off by as much as the environment says. libfaketime
 // cannot do it: it replaces functions of libc, and Go asks the kernel without them.
 var shiftedBinary = sync.OnceValues(func() (string, error) {
 	const call = "sec, nsec, mono := runtimeNow()"

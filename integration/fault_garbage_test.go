@@ -79,7 +79,7 @@ func TestFault_garbageInARecordHarmsNobodyElse(t *testing.T) {
 	testredis.Eventually(t, 2*time.Minute, func() bool { return w.dead(rdb, slot) }, "the damaged slot is not among the dead")
 	w.Grow(10, "the beat stopped")
 	most := mostMemory(p)
-	ended := time.Now() // what was due by then may wait behind Redis, which sends 50 MB
+	ended := time.Now() // slots that are due by then may wait behind Redis, which sends 50 MB
 	testredis.Eventually(t, time.Minute, func() bool {
 		return slices.ContainsFunc(w.Of("a"), func(a trial.Arrival) bool { return a.Slot.After(ended) })
 	}, "the beat has not caught up")

@@ -33,7 +33,7 @@ func TestFault_theLeaderIsKilledAtRandomMoments(t *testing.T) {
 		p.Kill()
 		w.Grow(12, "nobody took over from "+name)
 	}
-	w.Grow(60, "the beat stopped") // what the last one held runs again when its lease is over, on a busy machine later
+	w.Grow(60, "the beat stopped") // tasks of the last killed leader run again when its lease is over, on a busy machine later
 	ended := time.Now()
 	spare.Stop()
 	w.WantEverySlot("c", time.Second, true)

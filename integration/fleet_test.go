@@ -120,8 +120,8 @@ func (f *fleet) goesOn(intervals int) {
 	}, "the beat stopped")
 }
 
-// ends stops the last release, once it has caught up with all that was due by now: what an instance has not claimed when it
-// stops waits for the next one.
+// ends stops the last release, once it has caught up with all that was due by now: a task that an instance has not claimed
+// when it stops waits for the next instance.
 func (f *fleet) ends(last *release) {
 	f.Helper()
 	f.ended = time.Now()

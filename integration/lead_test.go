@@ -29,7 +29,7 @@ func TestLead_aReleaseThatCrashLoopsNeverLeadsWithMinReady(t *testing.T) {
 }
 
 // Without min_ready a release that crashes in a loop leads each time. Soon after each crash, and within the lease whatever
-// happens, the old one leads again, and what was due meanwhile runs late: no slot is lost to it.
+// happens, the old one leads again, and slots that were due meanwhile run late: none is lost.
 //
 // The limit leaves some time for a busy machine of two cores.
 func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLead_theOldReleaseLeadsAgainWithinALeaseOfACrash(t *testing.T) {
 		want = append(want, "v2", "v1")
 		f.goesOn(5)
 	}
-	f.goesOn(int(lease / fleetEvery)) // what the last one held runs again when its lease is over
+	f.goesOn(int(lease / fleetEvery)) // tasks of the last killed leader run again when its lease is over
 	f.ends(old)
 
 	f.wantTerms(want...)

@@ -18,8 +18,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// BenchmarkPartitions_primaries runs tasks that all lie on one primary of a cluster, on another, and on all three: what a task costs
-// Redis and the instance should not depend on it. For docs/scaling.md: go test -run - -bench primaries -benchtime 60000x .
+// BenchmarkPartitions_primaries runs tasks that all lie on one primary of a cluster, on another, and on all three: the cost of a
+// task for Redis and for the instance should not depend on it. For docs/scaling.md: go test -run - -bench primaries -benchtime 60000x .
 func BenchmarkPartitions_primaries(b *testing.B) {
 	const parts = 6
 	c := testredis.Cluster(b)
@@ -113,7 +113,7 @@ func cpuOf(b *testing.B, nodes []*testredis.Server) (sum float64) {
 	return sum
 }
 
-// ownCPU returns that of this process.
+// ownCPU returns the CPU time of this process, in µs.
 func ownCPU(b *testing.B) float64 {
 	b.Helper()
 	var u syscall.Rusage

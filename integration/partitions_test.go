@@ -132,7 +132,7 @@ func TestPartitions_aNodeThatHangsHoldsUpNoOther(t *testing.T) {
 	replica.Resume()
 	w.Grow(400, "the beat does not go on")
 	p.Stop()
-	for _, name := range well { // where the node lies that hung is of no concern to them
+	for _, name := range well { // the node that hung is of no concern to them
 		list := slices.DeleteFunc(slices.Clone(w.Of(name)), func(a trial.Arrival) bool { return a.At.Before(hung) || a.At.After(ended) })
 		for i := range list {
 			if late := list[i].At.Sub(list[i].Slot); late > 2*time.Second {

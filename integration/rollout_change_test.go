@@ -48,8 +48,8 @@ func (f *fleet) wantGone(name string) {
 	}
 }
 
-// scripted is how much later than its change an event may be dated: Redis dates it when it is written, and a change is of the clock that its
-// script read when it began. No script holds Redis for longer.
+// scripted is how much later than its change an event may be dated: Redis dates the event when it is written, and a change has the
+// time that its script read when it began. No script holds Redis for longer.
 const scripted = 20 * time.Millisecond
 
 // wantNew fails unless a schedule has beaten since it was made, by the new release alone.

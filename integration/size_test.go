@@ -83,7 +83,7 @@ type sizeStory struct {
 	memory [2]int64 // bytes of Redis, after the schedules and after the tasks
 }
 
-// sizeStep is one thing that was done, how long it took, and what held Redis the longest meanwhile.
+// sizeStep is one step, how long it took, and the command that held Redis the longest meanwhile.
 type sizeStep struct {
 	name string
 	took time.Duration
@@ -199,7 +199,7 @@ func (s *sizeStory) used() int64 {
 	return 0
 }
 
-// schedules are n that are due once an hour, spread over its minutes. Every so many of them, if any, has another payload.
+// schedules are n schedules that are due once an hour, spread over its minutes. Every so many of them, if any, has another payload.
 func (s *sizeStory) schedules(changed int) []onbeat.Schedule {
 	list := make([]onbeat.Schedule, s.n)
 	for i := range list {
@@ -226,7 +226,7 @@ func (s *sizeStory) fill(d *onbeat.Dispatcher, n int) error {
 	return nil
 }
 
-// sizeInstance is one that runs in this process.
+// sizeInstance is an instance that runs in this process.
 type sizeInstance struct {
 	s       *sizeStory
 	d       *onbeat.Dispatcher

@@ -13,7 +13,7 @@ import (
 )
 
 // All processors are kept busy by other programs while three replicas play schedules and take tasks, with the default lease.
-// Nobody is killed or frozen, so each suspicion is wrong: it counts them. They do no harm: no slot is missed or doubled.
+// Nobody is killed or frozen, so each suspicion is wrong. The test counts the suspicions. They do no harm: no slot is missed or doubled.
 //
 // ONBEAT_BUSY says for how long. A soak takes an hour; without either the test is skipped, because it would shake those that
 // run beside it.

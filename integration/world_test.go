@@ -39,7 +39,7 @@ func beginBuild(t *testing.T, build func() (string, error)) {
 }
 
 // shortLease is the lease of instances that are frozen and killed. On a busy machine a second may pass in which nobody gets to
-// renew one: then there is no instance, and the slots of that time are missed as their policy says.
+// renew a lease: then there is no instance, and the slots of that time are missed as their policy says.
 func shortLease() string {
 	if testredis.Soak() {
 		return "1s"

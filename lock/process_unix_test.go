@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/lock"
 )
 
-// A process that was frozen past its lease finds that it lost the lock, and does not touch the next holder's. What it
-// did in the first moment would have carried a smaller fence.
+// A process that was frozen past its lease finds that it lost the lock, and does not touch the next holder's. Its
+// writes of the first moment would have carried a smaller fence.
 func TestAcquire_whenTheHolderIsFrozenPastItsLease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testredis.Real(t), func(o *lock.Options) { o.TTL = longTTL })

@@ -137,7 +137,7 @@ func (q *nodes) others(up ...int) *lock.Locker {
 	return l
 }
 
-// lives checks that a lock is not lost for some time: what is looked for is that nothing happens.
+// lives checks that a lock is not lost for some time: nothing must happen.
 func lives(t *testing.T, h *lock.Lock, d time.Duration) {
 	t.Helper()
 	select {

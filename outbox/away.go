@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/internal/store"
 )
 
-// awayFor is how long a mover passes over the rows of a partition that is away: those of the others have their turn.
+// awayFor is how long a mover passes over the rows of a partition that is away: the rows of the others have their turn.
 const awayFor = 5 * time.Second
 
 // clockTime is how long a partition may take to tell its time, if there are others: the rows of these must not wait for one that hangs.

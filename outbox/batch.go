@@ -180,8 +180,8 @@ func (b *batch) blame(ctx context.Context, err error) {
 	b.passOver(ctx)
 }
 
-// tell lets the marks go, and tells of what was done, also at the end of a batch that took as long as it may. Whatever fails here is no
-// loss: the rows are gone.
+// tell lets the marks go, and tells of the results, also at the end of a batch that took as long as it may. A failure here is no loss:
+// the rows are gone.
 func (b *batch) tell(ctx context.Context) {
 	m := b.m
 	ctx, done := m.bounded(ctx)
@@ -230,7 +230,7 @@ func (b *batch) passOver(ctx context.Context) {
 	b.count(Stuck, n)
 }
 
-// words are what is told of a row, whatever it has.
+// words are the texts that are told of a row: short ones, whatever the row has.
 func (r *refusal) words() (id, typ, why string) {
 	return database.Text(r.task.ID, task.MaxIDLen), database.Text(r.task.Type, task.MaxNameLen), database.Text(r.err.Error(), maxError)
 }

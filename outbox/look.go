@@ -51,7 +51,7 @@ func Look(ctx context.Context, from Opener, namespace string) (State, error) {
 var ErrNoTable = errors.New("the database has no table onbeat_outbox (an instance with outbox.url makes it when it starts, and outbox.Migrate does)")
 
 // lacksTable reports whether a statement failed because the table is not there. The drivers of PostgreSQL tell the state of an
-// error; that of SQLite has only its text.
+// error; the driver of SQLite has only its text.
 func lacksTable(err error) bool {
 	const undefinedTable = "42P01"
 	var state interface{ SQLState() string }

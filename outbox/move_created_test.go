@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What handlers.Once tells effects apart by is the ID of a task and when it was created. Both are those that the caller's transaction
+// handlers.Once tells effects apart by the ID of a task and by when it was created. Both are those that the caller's transaction
 // wrote, whichever mover moves the row, beside whichever others, and however often it is moved.
 func TestMover_movesATaskAsItWasCreated(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestMover_movesATaskAsItWasCreated(t *testing.T) {
 	})
 }
 
-// By ID and creation one effect is that of one task, however often a program adds the same task.
+// A task that a program adds again has the same ID and time of creation, so it is the same effect.
 func TestAdd_ofTheSameTaskAgainIsOfTheSameEffect(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -146,7 +146,7 @@ func insertion(n int) string {
 	return b.String()
 }
 
-// row appends the columns of a task. The record has all of it but what a record does not keep.
+// row appends the columns of a task: its record, and the fields that a record does not keep.
 func (o *Outbox) row(args []any, t *task.Task, now time.Time) []any {
 	mark := task.NewID(now)
 	if t.ID == "" {

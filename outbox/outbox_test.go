@@ -243,7 +243,7 @@ func TestPage_hasTheStatementsThatMakeTheTable(t *testing.T) {
 	}
 }
 
-// What is sealed opens in its own namespace only.
+// A sealed payload opens in its own namespace only, so keys need a namespace.
 func TestOutbox_encryptsForANamespace(t *testing.T) {
 	t.Parallel()
 	o := &Outbox{Encryption: task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}}

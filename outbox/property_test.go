@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Whatever the order of commits, crashes of movers and runs of tasks: each task whose transaction committed comes once, and no other.
+// Each task whose transaction committed comes once, and no other, in any order of commits, crashes of movers and runs of tasks.
 func TestMover_property(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Client(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Whatever who may only insert writes into the columns of a row, it holds up no other, and what is told of it is short.
+// A user who may only insert can write anything into the columns of a row. The row holds up no other, and all texts about it are short.
 func TestMover_survivesWhatARowMayHold(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -105,7 +105,7 @@ func TestMover_refusesAVeryLargeRowWithoutReadingIt(t *testing.T) {
 	}
 }
 
-// A time that no Duration holds is a long one, and not what is left of it.
+// A time that is too long for a Duration becomes a long Duration, and never a short one.
 func TestMs_isNeverShortForATimeThatIsLong(t *testing.T) {
 	t.Parallel()
 	const wraps = 1<<63/1_000_000*2 + 1 // twice around

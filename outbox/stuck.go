@@ -9,7 +9,7 @@ import (
 const (
 	// passFor is how long a mover passes over a row that the database neither removes nor changes, or that Redis does not take for now.
 	passFor = time.Minute
-	// maxStuck bounds how many such rows a mover knows of. With more of them it moves none: it is not for a row that all of them stay.
+	// maxStuck bounds how many such rows a mover knows of. With more of them it moves none: no single row is the reason then.
 	maxStuck = 10_000
 )
 
@@ -66,7 +66,7 @@ func (d *doubts) movedOn(rows []row) {
 }
 
 // breaksConstraint reports whether the database refuses what rows hold or what is to become of them, and not the connection. The
-// drivers of PostgreSQL tell the state of an error; that of SQLite has only its text.
+// drivers of PostgreSQL tell the state of an error; the driver of SQLite has only its text.
 func breaksConstraint(err error) bool {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {

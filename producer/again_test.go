@@ -62,7 +62,7 @@ func TestRestore_whenRedisIsLostAgain(t *testing.T) {
 	})
 }
 
-// The schedules are declared again just when Redis was lost: what was known is not forgotten for an empty Redis.
+// The schedules are declared again just when Redis was lost: the leader does not forget the known ones for an empty Redis.
 func TestRestore_whenItDeclaresInAnEmptyRedis(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -114,7 +114,7 @@ func TestDeclare_isNotHeldUpByOneThatIsThereByHalf(t *testing.T) {
 	})
 }
 
-// Reading the schedules again fails half way, and Redis is empty when it is back: what was known before is what counts.
+// Reading the schedules again fails half way, and Redis is empty when it is back: the earlier knowledge counts.
 func TestRestore_whenTakingStockWasInterrupted(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -169,7 +169,7 @@ func TestRestore_whenRedisIsFull(t *testing.T) {
 		full.Store(true)
 		mini.FlushAll()
 		time.Sleep(5 * time.Second)
-		w.leads(n) // which waits for the gate
+		w.leads(n) // it waits for the gate
 		time.Sleep(time.Minute)
 		full.Store(false)
 		time.Sleep(32 * time.Second)

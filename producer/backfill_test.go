@@ -51,7 +51,7 @@ func (w *world) fillLanes() {
 // backfillLane is the lane of backfilled slots.
 var backfillLane = queue.Lane{Queue: task.DefaultQueue, Type: "job", Priority: task.Low}
 
-// One with again that finds all slots waiting gives none of them away: when they have run, one without again adds none.
+// A backfill with again that finds all slots waiting gives none of them away: when they have run, one without again adds none.
 func TestBackfill_againWhileTheyWait(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -68,7 +68,7 @@ func TestBackfill_againWhileTheyWait(t *testing.T) {
 	})
 }
 
-// What a backfill with again cannot add stays as it is: a dead task is not removed for one that Redis refuses.
+// A backfill with again removes no dead task for a new task that Redis refuses: the dead one stays as it is.
 func TestBackfill_againKeepsTheDeadThatItCannotAdd(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

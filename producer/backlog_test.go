@@ -36,7 +36,7 @@ func TestBacklog_isBounded(t *testing.T) {
 		beat := func() { must(t, tn.insist(ctx, tn.push)) }
 		testredis.Eventually(t, patience, func() bool { beat(); return skipped() > 1000 }, "slots are skipped")
 		n, _ := w.account("often")
-		if n > 2000 { // what one push ahead brings, besides
+		if n > 2000 { // the backlog, and the slots of one push ahead
 			t.Errorf("%d wait", n)
 		}
 		for i := range 5 { // a rollout of a few: none begins to count anew

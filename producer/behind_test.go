@@ -49,8 +49,8 @@ func (w *world) finish(tn *term) {
 	w.Fatal("it does not end")
 }
 
-// The gate opens before what was missed is pushed, what is on time is pushed next, and then the rest, the oldest first,
-// in parts; what is on time goes on in front of it.
+// The gate opens before missed slots are pushed. Slots on time are pushed next, and then the missed slots in parts,
+// the oldest first. Slots on time go on in front of them.
 func TestBehind_nothingOnTimeWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -58,7 +58,7 @@ func TestBehind_nothingOnTimeWaits(t *testing.T) {
 			w.applied(all(name))
 		}
 		tn := w.after(40*time.Minute, nil)
-		if n := w.rdb.HLen(t.Context(), w.q.Keys().Tasks).Val(); n > 4 { // that of now
+		if n := w.rdb.HLen(t.Context(), w.q.Keys().Tasks).Val(); n > 4 { // the slots of now
 			t.Errorf("%d slots were pushed before the gate opened", n)
 		}
 		rounds := 0
@@ -242,7 +242,7 @@ func TestBehind_whilePaused(t *testing.T) {
 		must(t, err)
 		must(t, tn.refresh(ctx))
 		w.finish(tn)
-		if n := len(w.pushed("s")); n > 1 { // that of now
+		if n := len(w.pushed("s")); n > 1 { // the slot of now
 			t.Errorf("%d were pushed while it was paused", n)
 		}
 		for range 16 {

@@ -100,7 +100,7 @@ func (t *term) declaring() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.whole { // what is lacking would be made anew; takeStock declares once nothing is lacking
+		if !t.whole { // the lacking schedules would be made anew; takeStock declares when none is lacking
 			t.log.Error().Err(t.lacking).Msg("could not restore all schedules: the leader declares its own after that")
 			return nil
 		}
@@ -134,7 +134,7 @@ func (t *term) declarePart(ctx context.Context, want map[string]*Schedule, part 
 				stored[st.Name] = st
 			}
 		}
-		if _, err := t.tick(ctx); err != nil { // what the changes settle is settled up to now
+		if _, err := t.tick(ctx); err != nil { // the changes settle slots up to now
 			return err
 		}
 		retired, err := t.retired(ctx, declared, stored)
@@ -149,7 +149,7 @@ func (t *term) declarePart(ctx context.Context, want map[string]*Schedule, part 
 		if err != nil {
 			return err
 		}
-		t.tellRetired(changes, moved) // at once: what comes behind may fail
+		t.tellRetired(changes, moved) // at once: the next steps may fail
 		if len(moved) == 0 {
 			break
 		}

@@ -107,7 +107,7 @@ func TestSchedule_Validate(t *testing.T) {
 		"payload":      func(s *Schedule) { s.Payload = json.RawMessage(`{`) },
 		"queue":        func(s *Schedule) { s.Queue = "no way" },
 		"timeout":      func(s *Schedule) { s.Timeout = -1 },
-		"backoff":      func(s *Schedule) { s.Backoff.Base = 1500 * time.Microsecond }, // which could not be read back
+		"backoff":      func(s *Schedule) { s.Backoff.Base = 1500 * time.Microsecond }, // it could not be read back
 		"backoff_cap":  func(s *Schedule) { s.Backoff.Cap = schedule.MaxDuration + time.Millisecond },
 		"max_attempts": func(s *Schedule) { s.MaxAttempts = -1 },
 	} {
@@ -167,7 +167,7 @@ func TestDefinition_saidBy(t *testing.T) {
 	}
 }
 
-// What is missing in the list of fields would be lost wherever a schedule is written.
+// A field that is missing in the list would be lost wherever a schedule is written.
 func TestFields_areAllOfASchedule(t *testing.T) {
 	t.Parallel()
 	s := Schedule{}

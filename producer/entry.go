@@ -21,11 +21,11 @@ type entry struct {
 	next time.Time // the first slot that is not dealt with; zero if there is none
 	at   int       // its index in the plan, -1 if it has none
 
-	owed   string       // what it is behind with, as it is stored in Redis
+	owed   string       // the slots that it is behind with, as Redis stores them
 	behind queue.Behind // the same, decoded
 	queued bool         // it waits for its turn to be pushed
 
-	pause   string // what is noted of its pause, as it is stored in Redis
+	pause   string // the note on its pause, as Redis stores it
 	seal    *seal.Keys
 	crowded bool // so many of its slots wait that new ones are skipped: see [entry.probe]
 }

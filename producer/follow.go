@@ -46,8 +46,8 @@ type followed struct {
 // Following is what a [Follower] found.
 type Following struct {
 	Active, Paused int64 // schedules; an active one may have no slot to come
-	// Stale has each schedule with slots to come, by name. Left out are those that are paused, those with max_runs, and those
-	// of whose successes nothing is known yet.
+	// Stale has each schedule with slots to come, by name. It leaves out paused schedules, those with max_runs, and
+	// those of whose successes nothing is known yet.
 	Stale []Stale
 	// Fates counts the slots since the follower was made, by what became of them at last.
 	Fates map[task.Outcome]int64
@@ -159,7 +159,7 @@ func (f *Follower) readAll(ctx context.Context) error {
 	return nil
 }
 
-// put takes in one schedule. One that this release cannot read, or that is gone, is not followed.
+// put takes in one schedule. It does not follow a schedule that this release cannot read, or that is gone.
 func (f *Follower) put(st queue.Stored) {
 	was := f.known[st.Name]
 	delete(f.known, st.Name)
@@ -217,7 +217,7 @@ func (f *Follower) succeed(n *history.Note) {
 	}
 }
 
-// lookPage is how many entries [Follower.lookBack] looks at: what one command reads.
+// lookPage is how many entries [Follower.lookBack] looks at: as many as one command reads.
 const lookPage = 500
 
 // lookBack looks for the last successes from before the follower was made, a page of the history each time.

@@ -111,7 +111,7 @@ func TestFollow_takesInWhatChanges(t *testing.T) {
 	if got := w.follow(f); got.Active != 1 || got.Paused != 1 || got.Stale[0].Schedule != "c" {
 		t.Errorf("%+v", got)
 	}
-	// Another program overwrote a key: all is read anew, and what is known of successes stays.
+	// Another program overwrote a key: all is read anew, and the known successes stay.
 	f.known["c"].success = w.now().Add(time.Hour)
 	must(w, w.rdb.ZAdd(w.Context(), w.q.Keys().Changed, redis.Z{Score: float64(f.version + 1), Member: queue.Mended}).Err())
 	if got := w.follow(f); got.Active != 1 || got.Stale[0].Schedule != "c" || f.known["c"].success.IsZero() {
@@ -166,7 +166,7 @@ func TestFollow_gapsOfANightDoNotCount(t *testing.T) {
 	}
 }
 
-// What Redis dropped before it was read is told, once, and an end of the history that comes back is no gap.
+// A gap is told once if Redis dropped entries before they were read.
 func TestFollow_tellsWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -34,7 +34,7 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() != "evalsha" {
-			return next(ctx, cmd) // what a connection begins with
+			return next(ctx, cmd) // the commands that begin a connection
 		}
 		call := g.calls.Add(1)
 		g.held <- struct{}{}

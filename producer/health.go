@@ -113,7 +113,7 @@ func (h *Health) encode() string {
 		h.Missed, h.Took.Milliseconds(), h.Outcome, h.Task, h.Error)
 }
 
-// parseHealth reads what encode wrote. What it cannot read counts as nothing known.
+// parseHealth reads what encode wrote. A text that it cannot read counts as nothing known.
 func parseHealth(text string) (h Health) {
 	parts := strings.SplitN(text, "\t", 3)
 	head := strings.Split(parts[0], " ")
@@ -216,14 +216,14 @@ func afterPlace(text string) string {
 type Listener interface {
 	// Listens reports whether it wants to hear of a schedule.
 	Listens(schedule string) bool
-	// Hear is told of runs that are done or dead, every two seconds or so, also if there are none. What it has heard may come once more if
-	// the leader is lost, or if it returns an error.
+	// Hear is told of runs that are done or dead, every two seconds or so, also if there are none. A run that it has heard of may come once
+	// more if the leader is lost, or if Hear returns an error.
 	Hear(ctx context.Context, term task.Term, runs []Run) error
 }
 
-// KeepHealth notes the health of schedules in Redis in every term of the session, and tells the listener. It returns nil when the session drains or ends; no
-// failure ends it: what was not noted is in the history, and is noted next time. What Redis drops from the history before that is never
-// noted.
+// KeepHealth notes the health of schedules in Redis in every term of the session, and tells the listener. It returns nil when the
+// session drains or ends. No failure ends it: runs that were not noted are in the history, and are noted next time. Runs that Redis drops
+// from the history before that are never noted.
 func (s *Schedules) KeepHealth(session interface {
 	Context() context.Context
 	Draining() <-chan struct{}

@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What the leader has noted and what came since is one truth, for each process and across leaders.
+// The notes of the leader and the later entries of the history make one truth, for each process and across leaders.
 func TestHealth_isTheSameHoweverMuchIsNoted(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

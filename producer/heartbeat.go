@@ -42,7 +42,7 @@ func (h *Heartbeat) validate() (list []error) {
 	return list
 }
 
-// checkHeartbeatURL refuses a URL that no heartbeat could be sent to. One that begins with a variable is checked when it is put in.
+// checkHeartbeatURL refuses a URL that no heartbeat could be sent to. A URL that begins with a variable is checked when that is put in.
 func checkHeartbeatURL(field, raw string) error {
 	const hint = "an absolute URL such as https://hc-ping.com/${HC_NIGHTLY}"
 	if len(raw) > longestHeartbeat {

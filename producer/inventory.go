@@ -11,7 +11,7 @@ import (
 // inventory is the result of a reading of all schedules, beside the declarations of this release. A schedule that is stored as it
 // is declared is compared once, as text, and not decoded.
 type inventory struct {
-	declared []Schedule              // what this release declares, see [SchedulerConfig]; nil: it leaves the schedules of other releases alone
+	declared []Schedule              // declared by this release, see [SchedulerConfig]; nil: it leaves the schedules of other releases alone
 	place    map[string]int          // of each in declared, by name
 	settled  []bool                  // those that are stored as they are declared
 	stored   map[string]queue.Stored // all others that are stored

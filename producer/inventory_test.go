@@ -42,7 +42,7 @@ func keysOf(t testing.TB, openOnly bool, ids ...string) *seal.Keys {
 	return k
 }
 
-// What is stored as it is declared is settled, whichever release wrote it, and in whatever order. All else is compared, as ever.
+// A schedule that is stored as it is declared is settled, whichever release wrote it, and in whatever order. Others are compared, as ever.
 func TestInventory_settled(t *testing.T) {
 	t.Parallel()
 	s := Schedule{Name: "s", Rule: schedule.Every(time.Minute), Task: "t", Payload: []byte(`{"a": "<b>"}`), Queue: "q"}
@@ -177,8 +177,8 @@ func TestInventory_readsAsDecodingReads(t *testing.T) {
 	})
 }
 
-// Another leader of what is stored writes nothing but its own declaration, and makes anew only what differs. It keeps no second copy
-// of what it knows.
+// Another leader writes nothing but its own declaration if the stored schedules are the same. It makes only those anew that differ, and
+// keeps no second copy of the schedules.
 func TestTakeStock_changesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

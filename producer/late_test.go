@@ -50,7 +50,7 @@ func TestChange_whatItTookBackIsLateAndNotMissed(t *testing.T) {
 	}
 }
 
-// However long the leader took: what had been pushed ahead of the change runs, and policy decides on the rest.
+// However long the leader took, the slots that had been pushed ahead of the change run, and policy decides on the rest.
 func TestChange_whatItTookBackIsLateAfterAnyTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

@@ -15,8 +15,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// A failover may lose the last writes while the leader still leads: what it had pushed is pushed again, and a schedule
-// made since is found though its version is one that was given before.
+// A failover may lose the last writes while the leader still leads: it pushes the lost slots again, and finds a
+// schedule made since though its version was given before.
 func TestLostWrites(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

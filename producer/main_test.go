@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testredis.Main(m) }
 
 const patience = 30 * time.Second
 
-// world is one namespace of a Redis, in which nothing consumes: what was pushed stays.
+// world is one namespace of a Redis, in which nothing consumes: pushed tasks stay.
 type world struct {
 	testing.TB
 	*Schedules

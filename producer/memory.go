@@ -15,7 +15,7 @@ import (
 type memory struct {
 	version int64
 	entries map[string]*entry
-	seen    time.Time // the clock of Redis when it last answered; what was due by then was claimed
+	seen    time.Time // the clock of Redis when it last answered; tasks that were due by then were claimed
 }
 
 // known returns the knowledge of this term: the memory from before the term, until the term has read all schedules.

@@ -34,7 +34,7 @@ func TestOutage_aSlotOfTheTermsFirstMillisecondIsNotMissed(t *testing.T) {
 	})
 }
 
-// Before the first leader opens the gate, another follows it: what came since the first one led is late, and not missed.
+// Before the first leader opens the gate, another follows it: slots since the first one led are late, and not missed.
 func TestOutage_whoFollowsBeforeTheGateOpensMissesNothingSince(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -61,7 +61,7 @@ func TestOutage_whoFollowsBeforeTheGateOpensMissesNothingSince(t *testing.T) {
 	})
 }
 
-// Leaders follow each other for an hour, and none comes to open the gate: what is older than the horizon is missed.
+// Leaders follow each other for an hour, and none comes to open the gate: slots that are older than the horizon are missed.
 func TestOutage_leadersThatNeverOpenTheGateForgiveNoMoreThanTheHorizon(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce} {

@@ -82,7 +82,7 @@ func TestFull(t *testing.T) {
 		t.Fatalf("enqueue: %v", err)
 	}
 	n := w.start("v1", declare("new"))
-	w.leads(n) // which waits for the gate
+	w.leads(n) // it waits for the gate
 	if got := len(w.pushed("s")); got != 0 {
 		t.Fatalf("%d slots were pushed into a full Redis", got)
 	}

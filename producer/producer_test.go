@@ -87,7 +87,7 @@ type failing struct {
 func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() != "evalsha" {
-			return next(ctx, cmd) // what a connection begins with
+			return next(ctx, cmd) // the commands that begin a connection
 		}
 		f.calls.Add(1)
 		if f.left.Add(-1) >= 0 {

@@ -48,7 +48,7 @@ func TestPromise1_aSlotIsPushedAtMostOnce(t *testing.T) {
 	must(t, twin.takeStock(ctx))
 	time.Sleep(200 * time.Millisecond)
 	must(t, present.push(ctx))
-	run := w.pushed("s") // which the twin does not know of
+	run := w.pushed("s") // the twin does not know of these
 	for ms := range run {
 		must(t, w.rdb.HDel(ctx, w.q.Keys().Tasks, task.SlotID("s", time.UnixMilli(ms))).Err())
 	}

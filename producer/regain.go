@@ -31,7 +31,7 @@ const (
 
 // regainDeclared restores, before anything is declared, the declared schedules that only the archive knows because Redis came back
 // empty: else they would begin anew, on another grid, with a pause ended and their runs counted from zero. The beat waits for it, as
-// long as the archive answers. What is not restored by then begins anew.
+// long as the archive answers. Schedules that are not restored by then begin anew.
 func (t *term) regainDeclared(ctx context.Context) error {
 	if t.cfg.Archive == nil || t.cfg.Declared == nil || len(t.before.entries) > 0 {
 		return nil
@@ -201,7 +201,7 @@ func archivedEntry(x *archive.Schedule, keys *seal.Keys) (*entry, error) {
 	if e == nil || err != nil {
 		return nil, err
 	}
-	err = errors.Join(e.s.Validate(task.Limits{Payload: len(x.Definition) + 1}), checkType(e.s.Task)) // who writes to the archive is another
+	err = errors.Join(e.s.Validate(task.Limits{Payload: len(x.Definition) + 1}), checkType(e.s.Task)) // others may write to the archive
 	if err != nil || e.s.Name != x.Name {
 		return nil, fmt.Errorf("schedule %q of the archive: %w", x.Name, cmp.Or(err, errOtherName))
 	}

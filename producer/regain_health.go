@@ -14,8 +14,8 @@ import (
 // healthNotes is how many notes of a schedule are read to see how its last runs went, at most: up to the last that went well.
 const healthNotes = 200
 
-// regainHealths notes how the last runs of each schedule went, as the archive has it, after Redis came back empty: what failed before
-// still fails, until a run of it ends.
+// regainHealths notes how the last runs of each schedule went, as the archive has it, after Redis came back empty: a schedule that
+// failed before still fails, until a run of it ends.
 func (t *term) regainHealths(ctx context.Context) error {
 	a, err := t.cfg.Archive.Archive(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (t *term) regainHealths(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	since := "" // what was noted from there on is in Redis
+	since := "" // the notes from there on are in Redis
 	if len(first.Items) > 0 {
 		since = first.Items[0].ID
 	}

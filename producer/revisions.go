@@ -144,8 +144,8 @@ func (s *Schedules) revisionOf(name string, noted []queue.Revision, i int) Revis
 	return r
 }
 
-// Revert gives a schedule the definition of a revision again, as a new revision. The anchor stays unless Start changes. A schedule that
-// was deleted is restored by [Schedules.Restore]; one of which Redis knows nothing more, but the archive does, is made anew.
+// Revert gives a schedule the definition of a revision again, as a new revision. The anchor stays unless Start changes. [Schedules.Restore]
+// restores a deleted schedule. Revert makes a schedule anew that only the archive still knows.
 func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (ApplyResult, error) {
 	noted, none := s.revisions(ctx, name)
 	if none != nil && !errors.Is(none, task.ErrNotFound) {
@@ -193,8 +193,9 @@ func (s *Schedules) Revert(ctx context.Context, name string, revision int64) (Ap
 	return did, err
 }
 
-// Forgotten returns what a schedule said before Redis came back empty, and when Redis made it anew; the moment is zero if Redis has
-// forgotten nothing of it, or it was restored, and so goes on with its rule and its grid. Only the archive knows that, and what it said is nil if the archive does not.
+// Forgotten returns the last revision of a schedule from before Redis came back empty, and when Redis made the schedule anew. The
+// revision is nil and the moment zero if Redis has forgotten nothing of it, if it was restored, and so goes on with its rule and its grid,
+// or if no archive has the revision.
 func (s *Schedules) Forgotten(ctx context.Context, name string) (was *Revision, until time.Time, err error) {
 	if !s.past.Archived() {
 		return nil, until, nil

@@ -261,7 +261,7 @@ func TestDelete_aNameThatIsUsedAgainBeginsAnew(t *testing.T) {
 	})
 }
 
-// What an event says of a change is bounded, is JSON, and has no value of a payload.
+// The text of a change in an event is bounded, is JSON, and has no value of a payload.
 func TestChangesMade_isBounded(t *testing.T) {
 	t.Parallel()
 	s := every(time.Hour)
@@ -279,7 +279,7 @@ func TestChangesMade_isBounded(t *testing.T) {
 	}
 }
 
-// Whoever removes a key must know what comes back with a deleted schedule.
+// A user who removes a key must know that a deleted schedule may come back and need it.
 func TestKeysOf_countsWhatCanBeRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

@@ -25,7 +25,7 @@ type Run struct {
 	Outcome  task.Outcome
 	Why      string // why a slot did not run
 	Error    string // the error of a failed run, cut to 200 bytes
-	Output   string // what its handler put out, as far as it is noted for an archive
+	Output   string // the output of its handler, as far as it is noted for an archive
 	Instance string // the instance that ran it; "" if not known
 	Release  string // the release of that instance
 	Entry    string // the ID of the entry of the history, of a run that [Schedules.Runs] returned

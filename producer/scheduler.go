@@ -32,7 +32,7 @@ type SchedulerConfig struct {
 	Backlog int
 	// Secret are, by type, the secret paths of payloads: the task of each slot gets those of its type.
 	Secret map[string][]string
-	// Archive knows the applied schedules if Redis comes back empty, which are restored from there. The caller closes it. Default nil: none.
+	// Archive knows the applied schedules: if Redis comes back empty, they are restored from there. The caller closes it. Default nil: none.
 	Archive *archive.Source
 	// Observer is told of what is pushed. Default: nobody is.
 	Observer Observer
@@ -131,7 +131,7 @@ type term struct {
 	halves  bool     // Redis has only half of some schedule: take stock
 
 	tookBack bool              // the runs of the dead were taken back, as far as possible
-	before   memory            // what was known before this term, until all schedules are read
+	before   memory            // the knowledge from before this term, until all schedules are read
 	lacking  error             // why taking stock was incomplete; it is tried again
 	aside    map[string]string // schedules that Redis refuses: the last run that each had then
 	refused  bool              // a schedule was refused, and no step was made since
@@ -235,7 +235,7 @@ func (t *term) insist(ctx context.Context, fn func(context.Context) error) error
 		}
 		t.progress.failed(err)
 		// Giving up would stop every schedule, so whatever the error, keep trying and log it once. The same goes for a full
-		// Redis: the slots wait here until it has room, and what has expired there must not be the reason that it has none.
+		// Redis: the slots wait here until it has room, and expired tasks must not be the reason that it has none.
 		if n == 0 {
 			t.log.Warn().Err(err).Msg("cannot schedule: trying again")
 		}
@@ -243,7 +243,7 @@ func (t *term) insist(ctx context.Context, fn func(context.Context) error) error
 		case errors.Is(err, task.ErrFull):
 			t.tidy(ctx)
 		case errors.Is(err, store.ErrWrongType) && t.session.Mend(err):
-			fn = t.takeStock // what was stored there is gone: restore what is known here
+			fn = t.takeStock // the content of the key is gone: restore what is known here
 		}
 		d := min(longestPause, 20*time.Millisecond<<min(n, 10))
 		select {
@@ -295,7 +295,7 @@ func (t *term) takeStock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.began.IsZero() { // a later try keeps it: what was due since then was not missed
+	if t.began.IsZero() { // a later try keeps it: slots that were due since then were not missed
 		t.began = now.Truncate(time.Millisecond)
 	}
 	if !t.open {

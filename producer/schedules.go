@@ -32,8 +32,8 @@ func (s *Schedules) By(actor string) *Schedules {
 	return &named
 }
 
-// NewSchedules returns the schedules to which a producer adds tasks. What happened to them longer ago than Redis knows it reads in an
-// archive, if kept is not nil.
+// NewSchedules returns the schedules to which a producer adds tasks. If kept is not nil, the schedules read older history
+// than Redis has in an archive.
 func NewSchedules(p *Producer, kept *archive.Source) *Schedules {
 	return &Schedules{q: p.q, p: p, past: past.Of(p.q, kept)}
 }
@@ -129,7 +129,7 @@ func (e *entry) status(now time.Time) Status {
 	if s.Runs > 0 {
 		s.Last = e.upTo(minTime(now, e.last.Slot))
 	}
-	if s.Pushed.After(now) { // what was pushed ahead has not come
+	if s.Pushed.After(now) { // slots that were pushed ahead have not come
 		s.Runs = max(s.Runs-e.grid.Count(now, s.Pushed), 0)
 	}
 	if !s.Paused {

@@ -91,7 +91,7 @@ func (s *Schedule) Unopened() string {
 	return fmt.Sprintf("encrypted with key %q, which this process does not have or which does not open it", s.sealed.Key)
 }
 
-// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key. Those that were deleted and can be restored count
+// KeysOf counts the schedules whose payloads are encrypted, by the ID of the key. Deleted schedules that can be restored count
 // too: without its key, such a schedule would come back with a payload that nobody can read.
 func (s *Schedules) KeysOf(ctx context.Context) (map[string]int, error) {
 	keys := map[string]int{}

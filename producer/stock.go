@@ -32,7 +32,7 @@ func (t *term) stock(ctx context.Context) (*inventory, error) {
 		}
 		if !lost {
 			t.whole = true
-			t.before, t.memory = memory{}, memory{} // what is known now counts from here on
+			t.before, t.memory = memory{}, memory{} // the new knowledge counts from here on
 			return inv, nil
 		}
 	}
@@ -165,7 +165,7 @@ func (t *term) restore(ctx context.Context, known memory, names []string) error 
 	if err != nil || version == known.version {
 		return err
 	}
-	if loss, ok := t.session.Loss(); ok && !loss.Kept.IsZero() { // what was heard since may date from after the loss
+	if loss, ok := t.session.Loss(); ok && !loss.Kept.IsZero() { // known.seen may be from after the loss
 		known.seen = minTime(known.seen, loss.Known)
 	}
 	if names == nil {

@@ -93,7 +93,7 @@ func inBubble(t *testing.T, test func(t *testing.T, mini *testredis.Miniredis, w
 	})
 }
 
-// An answer of a former primary does not end what the term is for.
+// A wrong answer of a former primary does not end the work of the term.
 func TestScheduler_goesOnAfterOneWrongAnswer(t *testing.T) {
 	for _, refused := range []refusal{"NOTLEADER epoch 0", "FENCED instance x"} {
 		t.Run(strings.Fields(string(refused))[0], func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestScheduler_setsAsideWhatIsRefused(t *testing.T) {
 			return nil
 		}))
 		n := w.startOver(rdb, "", nil)
-		w.leads(n) // which waits for the gate
+		w.leads(n) // it waits for the gate
 		time.Sleep(time.Minute)
 		w.goesOn("a")
 		w.goesOn("z")

@@ -83,7 +83,7 @@ func (t *Trend) encode() string {
 	return string(b)
 }
 
-// parseTrend reads what encode wrote of a minute. What is of another minute, or cannot be read, counts as nothing.
+// parseTrend reads what encode wrote of a minute. A text of another minute, or one that it cannot read, counts as nothing.
 func parseTrend(text string, at time.Time) Trend {
 	none := Trend{At: at}
 	parts := strings.Fields(text)

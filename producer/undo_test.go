@@ -133,7 +133,7 @@ func TestDeclare_again_afterTheNewerLeft(t *testing.T) {
 		three := w.start("v3", ticking("brandnew"))
 		w.leads(three)
 		says("billing", "more")
-		two.redeclare() // which is not its to say now
+		two.redeclare() // v2 has no say now
 		time.Sleep(time.Second)
 		w.wants("v3 leads:", "brandnew")
 		three.stop()

@@ -51,7 +51,7 @@ func TestGrid_everySlotIsAnchorPlusIntervals(t *testing.T) {
 
 func lastSlot(anchor, every int64) int64 { return anchor + (maxMilli-anchor)/every*every }
 
-// TestGrid_laws holds for all rules what makes a grid a grid.
+// TestGrid_laws checks the laws of a grid for all rules.
 func TestGrid_laws(t *testing.T) {
 	t.Parallel()
 	zones := []string{"", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Seoul", "America/St_Johns"}

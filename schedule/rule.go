@@ -197,8 +197,8 @@ func checkInstant(field string, t time.Time) error {
 	return nil
 }
 
-// WithDefaults returns r with the defaults of Missed, CatchUp and Overlap filled in. DST stays automatic, because what that
-// means depends on the expression.
+// WithDefaults returns r with the defaults of Missed, CatchUp and Overlap filled in. DST stays automatic, because its
+// meaning depends on the expression.
 func (r Rule) WithDefaults() Rule {
 	r.Missed = cmp.Or(r.Missed, MissedOnce)
 	r.CatchUp = cmp.Or(r.CatchUp, DefaultCatchUp)
@@ -210,7 +210,7 @@ func (r Rule) WithDefaults() Rule {
 // are not equal.
 func (r Rule) Equal(o Rule) bool { return r.Until.Equal(o.Until) && r.comparable() == o.comparable() }
 
-// comparable returns r without what == would tell apart although it means the same.
+// comparable returns r without the differences that mean nothing, so that == can compare rules.
 func (r Rule) comparable() Rule {
 	r = r.WithDefaults()
 	r.Until = time.Time{}

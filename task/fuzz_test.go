@@ -27,7 +27,7 @@ func FuzzSlotID(f *testing.F) {
 	})
 }
 
-// A word of a flag or of a record, and what a caller may choose: refused in one line, or as good as it looks.
+// A word of a flag or of a record, or a name that a caller may choose, is refused in one line, or is as good as it looks.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"echo", "a:b/c.d-e_f+g", "", "a b", "é", "a\nb", "low", "normal", "high", "due", "running", strings.Repeat("x", 300), "\xff", "\u202e"} {
 		f.Add(s)

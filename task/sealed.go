@@ -3,7 +3,7 @@ package task
 // Sealed is an encrypted payload, or the encrypted answer of a request.
 type Sealed struct {
 	Key  string `json:"key"`  // the ID of its key
-	Kind byte   `json:"-"`    // what it belongs to: 't' a task, 's' a schedule, 'a' an answer
+	Kind byte   `json:"-"`    // the kind of its owner: 't' a task, 's' a schedule, 'a' an answer
 	Data []byte `json:"data"` // nonce, ciphertext, tag
 }
 

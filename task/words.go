@@ -2,8 +2,8 @@ package task
 
 import "fmt"
 
-// State is the place that a task is in. A task is in exactly one. What people are shown tells due tasks apart by their time too:
-// [github.com/onbeat/onbeat/admin.TaskState].
+// State is the place that a task is in. A task is in exactly one. People see the states of
+// [github.com/onbeat/onbeat/admin.TaskState], which tell due tasks apart by their time too.
 type State string
 
 // The four places. A due task may wait for its time, a worker, a handler or its key.

@@ -118,8 +118,8 @@ func (m *Metrics) read() *gathered {
 	}
 }
 
-// gather makes one reading. If a part of it fails, the others count all the same. Of several partitions all must answer: a sum
-// without some would be too small.
+// gather makes one reading. If a part of it fails, the others count all the same. If there are several partitions, all must
+// answer: a sum without some would be too small.
 func (m *Metrics) gather() *gathered {
 	ctx, done := context.WithTimeout(context.Background(), readWait)
 	defer done()

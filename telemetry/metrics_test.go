@@ -101,7 +101,7 @@ func TestMetrics_aLatePushIsOfNoLeader(t *testing.T) {
 	}
 }
 
-// Of a namespace that is split the metrics are those of all partitions together.
+// The metrics of a namespace that is split are those of all partitions together.
 func TestMetrics_ofPartitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Client(t), telemetry.Options{}, func(c *onbeat.Config) { c.Partitions = 3 })

@@ -70,8 +70,8 @@ func (w *world) start() (stop func()) {
 	return stop
 }
 
-// samples are the values of all series, by name and labels: `onbeat_runs_total{type="job",outcome="done"}`. Of a histogram it is
-// the count.
+// samples are the values of all series, by name and labels: `onbeat_runs_total{type="job",outcome="done"}`. The value of a
+// histogram is its count.
 type samples map[string]float64
 
 func (w *world) scrape() samples {

@@ -6,6 +6,6 @@
 // twice without a reason, a slot that ran before its time, and a run for a time that is not on the grid. Everything else is
 // as promised, such as a slot that its policy skipped or that a user paused.
 //
-// The history is capped. What happened before its oldest entry is unknown, and is never called lost. With an archive it goes on
-// there; what was lost before it was archived is unknown too.
+// The history is capped. Everything before its oldest entry is unknown, and is never called lost. With an archive the history goes on
+// there; if entries were lost before they were archived, their slots are unknown too.
 package audit

@@ -65,7 +65,7 @@ func (f *forgotten) complete(in *input) {
 	}
 	p, err := newPeriod(*f.rule, anchor)
 	if err != nil {
-		return // a newer release wrote it: what ran then is left out
+		return // a newer release wrote it: the runs of that time are left out
 	}
 	p.Until, p.Forgotten = f.until, true
 	at := slices.IndexFunc(in.Periods, func(x period) bool { return x.Until.IsZero() || x.Until.After(f.until) })

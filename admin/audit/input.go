@@ -46,7 +46,7 @@ type input struct {
 	Now time.Time
 	// Known is where the history begins: a slot before it without a note is unknown. Zero: the history is complete.
 	Known time.Time
-	// Gaps are the times of which entries of the history are lost: what happened to a slot may have been noted there.
+	// Gaps are the times of which entries of the history are lost: the note of a slot may be among them.
 	Gaps []past.Gap
 	// Settled is the schedule's last run: later slots have not been dealt with, which is no fault while no instance leads.
 	Settled time.Time
@@ -58,7 +58,7 @@ type input struct {
 	Paused            bool
 	Stopped           time.Time
 	StoppedBy, Reason string
-	// Forgot is when Redis had forgotten which rules the schedule had before; zero: it has not. What ran before may have had another
+	// Forgot is when Redis had forgotten which rules the schedule had before; zero: it has not. A run before that may have had another
 	// rule than is known.
 	Forgot time.Time
 	// Losses are the times whose writes Redis lost.

@@ -25,7 +25,7 @@ type ledger struct {
 	runs  map[int64]history.Note // the last run of each slot, by its time; nil: not asked for
 	began map[int64]time.Time    // when the runs began that go on, by the time of their slot
 
-	asked bool // the caller has asked for all that was unaccounted for; what a later note sends back is not asked for again
+	asked bool // the caller has asked for all slots that were unaccounted for; it does not ask again for a slot that a later note sends back
 }
 
 // slot is what is known about one slot, in 16 bytes.

@@ -67,7 +67,7 @@ func (r *Auditor) lossesOf(ctx context.Context, events []queue.Event) ([]Loss, e
 	return list, nil
 }
 
-// kept is up to when what was noted is still known: what was noted by then was not lost.
+// kept is the time up to which notes are still known: a note from before it was not lost.
 func (l *Loss) kept() time.Time { return later(l.From, l.Archived) }
 
 // merged joins losses that overlap. A loss of everything stays as it is.

@@ -54,7 +54,7 @@ func TestJudge_marksWhatALossMayHaveRepeated(t *testing.T) {
 	}
 }
 
-// Each instance reports what it was answered and Redis has not any more. What overlaps is one loss.
+// Each instance reports the writes that Redis acknowledged to it and no longer has. Reports that overlap are one loss.
 func TestLosses_thatOverlapAreOne(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -103,7 +103,7 @@ func TestRunning_isAVerdict(t *testing.T) {
 	}
 }
 
-// What ran before Redis came back empty is judged by the rule of that time, as the archive has it. Without it, that is unknown.
+// A run from before Redis came back empty is judged by the rule of that time, as the archive has it. Without that rule, it is not judged.
 func TestForgotten_isNeverOffTheGrid(t *testing.T) {
 	t.Parallel()
 	ran := []string{"beat@{0.5} done 1 {0.502}", "beat@{1.5} done 1 {1.502}", "beat@{2.5} failed 1 {2.502}"}

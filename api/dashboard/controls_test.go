@@ -11,7 +11,7 @@ import (
 )
 
 // controls are what pages have in their HTML to work with, and the operation of the API that each is for; those without one change
-// nothing. A place is what modules put buttons in; one with a page before its name is of that page alone.
+// nothing. Modules put buttons in a place; one with a page before its name is of that page alone.
 var controls = map[string]string{
 	"form enqueue":         "enqueue",
 	"link /enqueue":        "enqueue",
@@ -26,7 +26,7 @@ var controls = map[string]string{
 	"place instances act":  "drainInstance",
 	"place all":            "pauseInstances",
 	"form ask":             "", // of the page for audits
-	"form dialog":          "", // what a module asks before it does something
+	"form dialog":          "", // a question of a module before it does something
 	"form filters":         "",
 	"form find":            "",
 	"form login":           "",
@@ -50,7 +50,7 @@ var controls = map[string]string{
 	"link the list itself": "", // a page of the menu but the form above
 }
 
-// controlsOf returns the names of the controls of a page. What is in a form is the form's.
+// controlsOf returns the names of the controls of a page. A control in a form is the form's.
 func controlsOf(p *page, all []*element) []string {
 	seen := map[string]bool{}
 	for _, e := range all {

@@ -33,7 +33,7 @@ type Dashboard struct {
 // page is one of the pages: its name is that of its template and of its module.
 type page struct {
 	Name  string
-	Path  string // one that ends with a slash goes on with the name of a thing; that of the overview does not
+	Path  string // a path that ends with a slash goes on with the name of a thing, but for the overview
 	Title string
 	Menu  bool   // it is in the menu
 	of    string // the page in the menu to which it belongs

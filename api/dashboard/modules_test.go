@@ -125,7 +125,7 @@ func namesOf(clause, text string) (names []string) {
 	return names
 }
 
-// A module fails where a template is missing, and a page that only a viewer sees is one that its maker does not look at.
+// A module fails where a template is missing, and its maker does not look at a page that only a viewer sees.
 func TestModules_findTheTemplatesThatTheyCopy(t *testing.T) {
 	t.Parallel()
 	s := open(t, everyRole()...)

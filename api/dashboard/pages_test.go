@@ -216,7 +216,7 @@ func TestPages_withoutASessionLeadToSigningIn(t *testing.T) {
 	}
 }
 
-// Whoever makes a link to this server must not get those who sign in to go on to another one.
+// A link to this server must not lead those who sign in on to another one.
 func TestSigningIn_leadsToNoOtherSite(t *testing.T) {
 	t.Parallel()
 	s := open(t, everyRole()...)

@@ -37,7 +37,7 @@ func everyRole() (list []api.Token) {
 	return list
 }
 
-// open makes a site, which lets in who has one of the tokens, or without any this machine.
+// open makes a site. It lets in the holders of the tokens, or, without tokens, this machine.
 func open(t testing.TB, tokens ...api.Token) *site {
 	t.Helper()
 	m := testredis.Mini(t)

@@ -122,7 +122,7 @@ func TestAdd_ofARunThatWasNotedTwiceIsOneRow(t *testing.T) {
 	})
 }
 
-// Whatever another program wrote into Redis must not stop the archive for ever.
+// No text and no time that another program wrote into Redis may stop the archive for ever.
 func TestAdd_takesAnyTextAndAnyTime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/internal/history"
 )
 
-// What follows a history reads the position, adds what comes after it, and moves it.
+// A program that follows a history reads the position, adds the entries after it, and moves the position.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "archive")

@@ -74,7 +74,7 @@ func (m *model) runs(id string) []history.Note {
 	return list
 }
 
-// What is archived is read as it was, from either end, of all or of one schedule.
+// Entries are read as they were archived, from either end, of all schedules or of one.
 func TestArchive_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {

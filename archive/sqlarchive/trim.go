@@ -21,7 +21,7 @@ func (a *store) Trim(ctx context.Context, now time.Time) error {
 
 func (a *store) trim(ctx context.Context, now time.Time) error {
 	edge := ofMs(now.Add(-a.keep).UnixMilli())
-	// First: what is about to go is not promised any more.
+	// First: the archive no longer promises the rows that are about to go.
 	if _, err := a.exec(ctx, `update onbeat_positions set keep_ms = $1, trimmed = case when trimmed > $2 then trimmed else $2 end
 		where namespace = $3`, a.keep.Milliseconds(), a.engine.time(edge), a.namespace); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shown is a command of a page, and what the page says that it prints.
+// shown is a command of a page, and the output that the page shows for it.
 type shown struct{ command, output string }
 
 // story returns the commands of the page in their order. A line of a command that ends in a backslash goes on, and so does a
@@ -31,7 +31,7 @@ func story(text string) (list []shown) {
 
 // pattern returns what an output must match. A line that is … alone stands for lines, and … within a line for a part of it.
 func pattern(output string) *regexp.Regexp {
-	output = regexp.MustCompile(`\n +`).ReplaceAllString(output, "") // what is broken for the page
+	output = regexp.MustCompile(`\n +`).ReplaceAllString(output, "") // lines that are broken for the page
 	var lines []string
 	for line := range strings.SplitSeq(output, "\n") {
 		if line == "…" {
@@ -45,8 +45,8 @@ func pattern(output string) *regexp.Regexp {
 
 var changes = regexp.MustCompile(` -X | --json | > `)
 
-// TestAPIPage_tellsAStoryThatHappens runs each command of docs/api-tour.md and docs/api.md, and compares what it prints. What only reads is asked again
-// until it is so: tasks take their time.
+// TestAPIPage_tellsAStoryThatHappens runs each command of docs/api-tour.md and docs/api.md, and compares the output. It repeats a command
+// that only reads until the output is right: tasks take their time.
 func TestAPIPage_tellsAStoryThatHappens(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "curl"} {

@@ -28,7 +28,7 @@ func retires(ctx context.Context, cl *client, f *config.File) ([]admin.Plan, err
 			plans = append(plans, admin.Plan{Name: s.Name, Result: willRetire, Declared: true, DeclaredBy: s.Release})
 		}
 	}
-	return plans, err // also of those that a newer release wrote: whether they stay is not known
+	return plans, err // the error is also of schedules that a newer release wrote: nobody knows whether they stay
 }
 
 // printRetired says what will be retired, and how to keep it.

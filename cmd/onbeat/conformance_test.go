@@ -167,8 +167,8 @@ func expiring(t *testing.T, rdb *redis.Client) (expire map[string]bool, err erro
 	return expire, err
 }
 
-// Those of tasks that wait or run go with the last task and come again with the next, and watch too, so they may be newer than the last
-// call of expire.
+// newAgain matches keys that may be newer than the last call of expire. The keys of waiting and running tasks go with the last task and
+// come again with the next, and so does the key watch.
 var newAgain = regexp.MustCompile(`:(watch|tasks|active|held|due:.*|running:.*)$`)
 
 func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
@@ -188,7 +188,7 @@ func TestConformance_leavesNothingForLongWhenKilled(t *testing.T) {
 	p.exit(10 * time.Second)
 	testredis.Eventually(t, 30*time.Second, func() bool { return len(childrenWith(t, temp)) == 0 }, "its instances live on")
 	after, err := expiring(t, rdb)
-	for key := range before { // one that came between is newer than the last call of expire
+	for key := range before { // a key that came in between is newer than the last call of expire
 		left, e := rdb.Exists(t.Context(), key).Result()
 		if left > 0 && !after[key] && !newAgain.MatchString(key) {
 			t.Errorf("%s does not expire any more: %v, %v", key, err, e)

@@ -34,7 +34,7 @@ type client struct {
 	namespace string
 	close     func()
 
-	// Of one behind an API these are not known.
+	// Behind an API these are not known.
 	rdb        redis.UniversalClient
 	partitions int
 }
@@ -113,7 +113,7 @@ func (a *app) redisOf(file *config.File) (t target, err error) {
 	if t.url, err = a.urlOf(file); err != nil {
 		return target{}, err
 	}
-	if a.Redis == "" { // who names a Redis by hand knows how it is reached
+	if a.Redis == "" { // a user who names a Redis by hand knows how to reach it
 		if err := file.CheckTLS(t.url); err != nil {
 			return target{}, err
 		}
@@ -234,7 +234,7 @@ func (t target) dispatcher(rdb redis.UniversalClient) (*onbeat.Dispatcher, error
 // patience is how long Redis may take for the first answer.
 func (t target) patience() time.Duration {
 	if strings.Contains(t.url, "-cluster://") {
-		return 4 * connectTime // the client asks one node after the other what lies where, and one that hangs takes five seconds
+		return 4 * connectTime // the client asks one node after the other what lies where, and a node that hangs takes five seconds
 	}
 	return connectTime
 }

@@ -38,7 +38,7 @@ func (s *shell) throughAPI(t *testing.T, secret map[string][]string) string {
 	return h.URL
 }
 
-// What a command prints and how it exits does not depend on how it reaches the namespace.
+// The output and the exit code of a command do not depend on how it reaches the namespace.
 func TestAPI_commandsDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -99,7 +99,7 @@ func TestAPI_commandsDoTheSame(t *testing.T) {
 	}
 }
 
-// A flag about an API that is not used has no effect: it is refused.
+// A flag about an API is refused if the command uses no API: it would have no effect.
 func TestAPI_flagsNeedAnAPI(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -108,7 +108,7 @@ func TestAPI_flagsNeedAnAPI(t *testing.T) {
 	}
 }
 
-// serve is what an API is served by, and takes its Redis from its config, whatever API other commands use.
+// serve serves the API itself, and takes its Redis from its config, whatever API other commands use.
 func TestServe_isNotReachedThroughAnAPI(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -25,7 +25,7 @@ func (l demoLoss) paused(list []trial.Arrival) (late time.Duration) {
 	return late
 }
 
-// onTime is the delay up to which nobody notices one.
+// onTime is the longest delay that nobody notices.
 const onTime = 20 * time.Millisecond
 
 // words says how long the beat paused.

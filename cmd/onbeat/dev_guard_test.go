@@ -192,7 +192,7 @@ func TestRedis_mayBeInAFile(t *testing.T) {
 	}
 }
 
-// Whoever is reached by others has a token: that of the config, or one of its own.
+// A dev that others can reach has a token: a token of the config, or one that dev makes.
 func TestDev_makesATokenWhereOthersReachIt(t *testing.T) {
 	t.Parallel()
 	const address = "0.0.0.0:8080"

@@ -141,7 +141,7 @@ func TestDev_runsWithoutARedisServer(t *testing.T) {
 	}
 }
 
-// What a config says of the production of others, dev leaves alone, and says so.
+// dev leaves the databases of a config alone, and says so. It also says that it sends notifications.
 func TestDev_leavesTheDatabasesOfAConfigAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

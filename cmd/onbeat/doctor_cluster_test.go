@@ -99,8 +99,8 @@ func TestDoctor_comparesTheLeaseWithTheSentinels(t *testing.T) {
 	}
 }
 
-// A node hangs that has the number of partitions. Without a config the doctor does not take the namespace for one that is not split; with
-// it, it names the node, and has an answer for each of the others.
+// The node that has the number of partitions hangs. Without a config the doctor does not take the namespace for one that is not split.
+// With a config, the doctor names the node, and has an answer for each of the others.
 func TestDoctor_aNodeHangs(t *testing.T) {
 	t.Parallel()
 	c := testredis.Cluster(t, "--cluster-require-full-coverage", "no")

@@ -88,8 +88,8 @@ func TestDoctor_saysWhichKeysAreNeeded(t *testing.T) {
 	}
 }
 
-// The API of an instance has the keys of its config, and the paths that are secret by it. What it logs, shows and checks has neither a
-// secret value, nor a key, nor a token.
+// The API of an instance has the keys and the secret paths of its config. Its log, its answers to a viewer and the output of commands have
+// neither a secret value, nor a key, nor a token.
 func TestServe_theAPIEncryptsAndMasksAsTheConfigSays(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

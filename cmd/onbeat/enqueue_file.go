@@ -83,8 +83,8 @@ func (c *enqueueCmd) file(ctx context.Context, a *app) error {
 	return f.report()
 }
 
-// places returns where the tasks of a namespace lie, of which these types have a limit in the config. Behind an API it is not known: there the
-// API refuses what lies apart.
+// places returns where the tasks of a namespace lie. The limits are those of types in the config. Behind an API the places are not known:
+// the API itself refuses tasks that lie apart.
 func (c *client) places(ctx context.Context, limits map[string]int) (split.Map, error) {
 	if c.partitions < 2 {
 		return split.Map{}, nil
@@ -92,7 +92,7 @@ func (c *client) places(ctx context.Context, limits map[string]int) (split.Map, 
 	ctx, done := context.WithTimeout(ctx, connectTime)
 	defer done()
 	noted, err := queue.Limited(ctx, c.rdb, c.namespace)
-	if err != nil && !store.Retryable(err) { // one that does not answer says so when the tasks are added
+	if err != nil && !store.Retryable(err) { // if Redis does not answer, adding the tasks says so
 		return split.Map{}, err
 	}
 	return split.Map{Partitions: c.partitions, Limited: func(typ string) bool {
@@ -175,7 +175,8 @@ func (f *taskFile) next(lines *lineReader) (*task.Task, error) {
 	return t, nil
 }
 
-// add adds a batch, and tells of each line whose task Redis refuses: of such lines it returns [errSaid], unless bad lines are skipped.
+// add adds a batch, and tells of each line whose task Redis refuses. Unless bad lines are skipped, it then returns an error: [errSaid], or
+// the line of a task that the whole batch is refused for.
 func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines []int) error {
 	f.app.carryTrace(batch)
 	bad := f.summary.Bad
@@ -188,7 +189,7 @@ func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines
 		switch {
 		case why != nil && !f.skipBad:
 			return &config.Problem{File: f.name, Line: lines[at], Err: why}
-		case why != nil: // who adds the tasks, such as an API, knows more than was known here, and adds none of the others
+		case why != nil: // an API, say, knew more than this process, and has added none of the others
 			f.bad(lines[at], why)
 			done := len(results)
 			batch, lines = slices.Concat(batch[done:at], batch[at+1:]), slices.Concat(lines[done:at], lines[at+1:])
@@ -204,8 +205,8 @@ func (f *taskFile) add(ctx context.Context, c *client, batch []*task.Task, lines
 	}
 }
 
-// refusedOf returns which task of a batch an error refuses, and why; nil if it refuses none. The place is from done to before of,
-// whatever an API says.
+// refusedOf returns which task of a batch an error refuses, and why; nil if it refuses none. The place is at least done and
+// below of, whatever an API says.
 func refusedOf(err error, done, of int) (at int, why error) {
 	var one *producer.BatchError
 	if !errors.As(err, &one) || one.Index < done || one.Index >= of {
@@ -233,7 +234,7 @@ func (f *taskFile) bad(line int, err error) {
 	fmt.Fprintln(f.app.err, "onbeat:", said(&config.Problem{File: f.name, Line: line, Err: err}))
 }
 
-// partly adds to an error how many tasks were added all the same. If some partitions failed, those of the others are also further down.
+// partly adds to an error how many tasks were added all the same. If some partitions failed, tasks of the others are further down, too.
 func (f *taskFile) partly(err error) error {
 	n := f.summary.Enqueued
 	switch {

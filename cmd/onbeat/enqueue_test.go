@@ -275,7 +275,7 @@ func TestEnqueueFile_fromAPipeEndsWhenInterrupted(t *testing.T) {
 	_ = w.Close()
 }
 
-// Who adds a task where nothing runs learns it at once.
+// A user who adds a task where nothing runs learns it at once.
 func TestEnqueue_notesThatNoInstanceRuns(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -301,7 +301,7 @@ func six(t *testing.T) (s *shell, enqueue func(args ...string) []string) {
 var apartLines = []struct{ line, field string }{
 	{`{"type":"echo","id":"n2","key":"q2"}`, "id"},
 	{`{"type":"scarce","id":"n2"}`, "id"},
-	{`{"type":"echo","id":"x@1"}`, "id"}, // in no namespace may a caller say that
+	{`{"type":"echo","id":"x@1"}`, "id"}, // no namespace lets a caller say that
 }
 
 func TestEnqueueFile_skipsWhatLiesApart(t *testing.T) {
@@ -340,7 +340,7 @@ func TestEnqueueFile_isRefusedForALineThatLiesApart(t *testing.T) {
 	}
 }
 
-// What only the API knows of a batch is a bad line too.
+// A line that only the API can refuse is a bad line too.
 func TestEnqueueFile_skipsWhatTheAPIRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -378,7 +378,7 @@ func TestRefusedOf_isATaskOfTheBatch(t *testing.T) {
 	}
 }
 
-// Of a namespace that is split, the tasks of the other partitions are added wherever they stand in the file.
+// If one partition of a namespace fails, the tasks of the others are added, wherever they stand in the file.
 func TestEnqueueFile_saysThatOthersWereEnqueued(t *testing.T) {
 	t.Parallel()
 	s, enqueue := six(t)

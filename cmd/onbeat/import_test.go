@@ -12,7 +12,7 @@ import (
 
 const someTab = "MAILTO=a@b\n0 2 * * * /opt/backup.sh\n*/5 * * * * /opt/poll.sh\n"
 
-// What import prints is a config that check accepts, and --apply makes the same schedules.
+// import prints a config that check accepts, and --apply makes the same schedules.
 func TestImport_printsOrApplies(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -91,7 +91,7 @@ func TestImport_refusesWhatItCannotRead(t *testing.T) {
 
 var fence = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.-]*)\n(.*?)^```$")
 
-// Each guide has the same jobs before and after, and what it shows is what import prints.
+// Each guide has the same jobs before and after, and shows the output of import.
 func TestGuides_showWhatImportPrints(t *testing.T) {
 	t.Parallel()
 	for page, source := range map[string][]string{
@@ -129,7 +129,7 @@ func TestGuides_showWhatImportPrints(t *testing.T) {
 	}
 }
 
-// What the guides show after a move is a config that check accepts, or a program that compiles.
+// After a move each guide shows a config that check accepts, or a program that compiles.
 func TestGuides_showWhatRuns(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/from/*.md")

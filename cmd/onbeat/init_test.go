@@ -10,7 +10,7 @@ import (
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
-// What init writes is a config that check has nothing to say about, and that an instance runs.
+// init writes a config that check has nothing to say about, and that an instance runs.
 func TestInit_writesAConfigThatRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -115,7 +115,7 @@ func (c *instancesListCmd) print(a *app, cl *client, list *admin.InstanceList) e
 	return lacking(list.CouldNotAsk)
 }
 
-// because puts the reason of a pause behind what says that there is one.
+// because returns the reason of a pause, to stand behind the words that tell of the pause.
 func because(reason string) string {
 	if reason == "" {
 		return ""

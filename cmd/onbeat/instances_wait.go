@@ -40,7 +40,7 @@ type watch struct {
 	progress *progress
 }
 
-// errTimeUp: what a command waited for did not come in time.
+// errTimeUp: a command waited for something that did not come in time.
 var errTimeUp = errors.New("timed out")
 
 // list looks until missing returns "", and returns that list. While Redis is away it tries again. When the time is over it

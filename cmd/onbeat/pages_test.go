@@ -54,7 +54,7 @@ func commandsIn(text string) []string {
 	return list
 }
 
-// anyParser is a parser for those who run nothing. To make one takes longer than to parse hundreds of commands.
+// anyParser is a parser for tests that run nothing. Making a parser takes longer than parsing hundreds of commands.
 var (
 	parsing   sync.Mutex
 	anyParser = sync.OnceValues(func() (*kong.Kong, error) { return newParser(&cli{}, io.Discard, io.Discard) })

@@ -51,7 +51,7 @@ func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
 // splitHint says what to do about another number of partitions.
 const splitHint = "the number never changes: give the one that the namespace has; docs/scaling.md has the way to another"
 
-// lacking says after a list which partitions did not answer, so that what they have is not in it; nil if all did.
+// lacking says, after a list, which partitions did not answer and so are not in the list. It returns nil if all did.
 func lacking(unasked []admin.Unasked) error {
 	if len(unasked) == 0 {
 		return nil

@@ -22,7 +22,7 @@ func TestPartitions_anotherNumberIsAWrongConfig(t *testing.T) {
 	}
 }
 
-// Who takes one Redis for a cluster is told so.
+// A user who takes one Redis for a cluster is told so.
 func TestPartitions_oneRedisIsNoCluster(t *testing.T) {
 	t.Parallel()
 	s := &shell{T: t, ns: testredis.Namespace(t), url: "redis-cluster://" + testredis.Client(t).Options().Addr}

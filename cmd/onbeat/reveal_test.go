@@ -7,8 +7,8 @@ import (
 	"github.com/onbeat/onbeat/internal/secret"
 )
 
-// What is secret of a payload is shown only on demand, by whatever way a command reaches the namespace. What is secret of a type is
-// said by the config of whoever looks, or of the server of the API.
+// The secret fields of a payload are shown only on demand, by whatever way a command reaches the namespace. The config of the user who
+// looks, or of the server of the API, names the secret fields of a type.
 func TestReveal_showsWhatIsSecretAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -111,8 +111,8 @@ func did2word(did bool, yes, no string) string {
 	return no
 }
 
-// each calls do for each name, and prints the results. What is wrong with one name does not keep the others from being done: each
-// calls on, and returns the last such error, having printed the ones before.
+// each calls do for each name, and prints the results. After an error of one name alone, each goes on with the others. It returns the
+// last such error, and has printed the ones before.
 func (a *app) each(names []string, do func(string) (string, error)) error {
 	results := []admin.Result{}
 	var failed error

@@ -91,7 +91,7 @@ func (c *schedulesApplyCmd) read(ctx context.Context, a *app) (*config.File, err
 // names another one, or an onbeat dev runs in this folder; then the namespaces must agree. With -c both must.
 func (a *app) targetFor(file *config.File) (target, error) {
 	from := file
-	if a.API != "" { // who names an API by hand knows what it serves
+	if a.API != "" { // a user who names an API by hand knows what it serves
 		return a.targetOf(&config.File{})
 	}
 	if a.Config == "" && a.env("ONBEAT_API") == "" {
@@ -125,7 +125,7 @@ type kind struct{ typ, queue string }
 // sayUnhandled notes on stderr which task types no instance handles.
 func (a *app) sayUnhandled(ctx context.Context, cl *client, list []kind) {
 	instances, err := cl.Instances.List(ctx)
-	if err != nil { // who adds tasks may have no right to see the instances
+	if err != nil { // a user who adds tasks may have no right to see the instances
 		return
 	}
 	var said []string

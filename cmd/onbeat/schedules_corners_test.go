@@ -37,7 +37,7 @@ func TestSchedules_bulkGoesOnBesideAnUnreadableOne(t *testing.T) {
 	}
 }
 
-// What is wrong with one name is said, and the others are done.
+// A command tells the error of one name, and does the others.
 func TestCommands_doTheOtherNamesToo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/onbeat/onbeat/schedule"
 )
 
-// planSchedules shows what apply would do, and, of a config, what a release that leads with it retires. It writes nothing.
+// planSchedules shows what apply would do. For a config it also shows what a release that leads with it retires. It writes nothing.
 func (a *app) planSchedules(ctx context.Context, cl *client, f *config.File) error {
 	plans, list := []admin.Plan{}, f.Schedules
 	for i := range list {

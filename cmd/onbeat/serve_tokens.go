@@ -16,13 +16,13 @@ import (
 // tokenFault is why a token has not the secret that its place should have.
 type tokenFault struct {
 	name string
-	gone bool // its file is: the token is withdrawn. Else it keeps the secret that it had
+	gone bool // its file is gone, and the token is withdrawn. Else it keeps the secret that it had
 	err  error
 }
 
-// readTokens reads each token by itself. One that cannot be read keeps the secret of old, if it has one. Of two tokens with one secret, the
-// one has it that had it before, or else the first; the other keeps its own of old, if nobody else has that by now. A token whose file is
-// gone has none: it stays in the list, and nobody is its holder.
+// readTokens reads each token by itself. A token that cannot be read keeps its old secret, if it has one. If two tokens have the same
+// secret, the token that had it before keeps it, or else the first one gets it. The other token keeps its own old secret, unless another
+// token has that by now. A token whose file is gone has no secret: it stays in the list, and nobody is its holder.
 func (s *secrets) readTokens(old []api.Token) (list []api.Token, faults []tokenFault) {
 	n := len(s.cfg.Tokens)
 	had, want, errs, gone := make([]string, n), make([]string, n), make([]error, n), make([]bool, n)
@@ -66,7 +66,7 @@ func (s *secrets) readTokens(old []api.Token) (list []api.Token, faults []tokenF
 	return list, faults
 }
 
-// isGone reports whether the file of a token is gone, also because its folder is. A file that is empty is not: somebody may be writing it.
+// isGone reports whether the file of a token is gone, also because its folder is. An empty file is not gone: somebody may be writing it.
 func isGone(t *config.Token) bool {
 	if t.File == "" {
 		return false

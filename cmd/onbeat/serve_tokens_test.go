@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 )
 
-// Each token is read by itself, whatever is wrong with another; a file that is gone withdraws its token; and what lasts is said and
-// counted again.
+// Each token is read by itself, whatever is wrong with another. A file that is gone withdraws its token. A failure that lasts is logged
+// and counted again.
 func TestTokens_areReadEachByItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

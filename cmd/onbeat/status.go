@@ -19,7 +19,7 @@ func (c *statusCmd) Help() string {
 		"\"onbeat doctor\" says whether all is set up well, \"onbeat audit\" what became of each slot."
 }
 
-// Run shows the status. It has an exit code of its own for what could not be told.
+// Run shows the status. It has an exit code of its own for a status that could not be told.
 func (c *statusCmd) Run(ctx context.Context, a *app) error {
 	err := c.show(ctx, a)
 	if store.Retryable(err) {
@@ -49,7 +49,7 @@ func (c *statusCmd) show(ctx context.Context, a *app) error {
 	return err
 }
 
-// pasteable returns a command of onbeat with the flags of this one that say which namespace is meant. What may be secret is left out.
+// pasteable returns a command of onbeat with the flags of this one that say which namespace is meant. Values that may be secret are left out.
 func (a *app) pasteable(command string) string {
 	flags := "onbeat"
 	for _, f := range []struct{ name, value string }{{"-c", a.Config}, {"-n", a.Namespace}, {"--api", a.API}} {

@@ -84,7 +84,7 @@ func TestEnqueue_namesATypeThatNoInstanceHandles(t *testing.T) {
 	}
 }
 
-// What could not be told is not green.
+// A status that could not be told is not green.
 func TestStatus_withoutRedis(t *testing.T) {
 	t.Parallel()
 	r := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", "redis://127.0.0.1:1", "ONBEAT_NAMESPACE", "x"), "", "status")

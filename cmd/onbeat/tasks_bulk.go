@@ -96,8 +96,8 @@ func eachPage(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bulk
 	}
 }
 
-// followBulk begins a bulk action and looks at it until it has ended. When ctx ends, it stops it. If no instance goes on with it, it
-// stops it and does the rest in this process.
+// followBulk begins a bulk action and looks at it until it has ended. When ctx ends, followBulk stops the action. If no instance goes on
+// with the action, followBulk stops it and does the rest in this process.
 func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.BulkResult, say func()) error {
 	list, err := cl.Instances.List(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ func (a *app) newTraces(ctx context.Context, log zerolog.Logger) (traces, error)
 	source, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		semconv.ServiceName("onbeat"), semconv.ServiceVersion(buildVersion()), semconv.ServiceInstanceID(uuid.NewString()),
 	), resource.WithFromEnv())
-	if err != nil { // of what it could not read it leaves out that part
+	if err != nil { // it leaves out the part that it could not read
 		log.Warn().Err(err).Msg("OTEL_RESOURCE_ATTRIBUTES cannot be read in full")
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(source))

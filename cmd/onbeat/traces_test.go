@@ -96,7 +96,7 @@ func TestTraces_goToACollector(t *testing.T) {
 	s, rec, col := newShell(t), newRecorder(t), newCollector(t)
 	p := startProgram(t, t.TempDir(), []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + col.URL, "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20x", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip",
-		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_BSP_SCHEDULE_DELAY=60000", // what arrives is flushed at the end
+		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_BSP_SCHEDULE_DELAY=60000", // spans are flushed at the end
 	}, "serve", "-c", s.file("onbeat.yaml", configText(s.url, s.ns, rec.URL, "a")))
 	p.logs("leads")
 	testredis.Eventually(t, patience, func() bool { return rec.count("") > 0 }, "it does not work")

@@ -1,4 +1,4 @@
-// Command lock makes a report of which only one may be under way, on however many machines it is started. It uses no tasks and no schedules.
+// Command lock makes a report. Only one report may be under way, however many machines start it. It uses no tasks and no schedules.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 	return report(held.Context(), held.Fence())
 }
 
-// report stops when the lock could be lost. What it writes to should refuse a smaller fence than it has seen.
+// report stops when the lock could be lost. The target of the report should refuse a smaller fence than it has seen.
 func report(ctx context.Context, fence int64) error {
 	fmt.Println("making the report with fence", fence)
 	select {

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// Books are what reports are made of.
+// Books are the source of the reports.
 type Books interface {
 	// Closed reports whether a day is closed.
 	Closed(day time.Time) bool

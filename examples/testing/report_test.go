@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// books are closed 25 minutes past two, and note who asks.
+// books are closed 25 minutes past two, and note when they are asked.
 type books struct {
 	mu    sync.Mutex
 	asked []string
@@ -40,7 +40,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A night of the schedule, in a moment: the clock of the bubble is that of the dispatcher, of its Redis and of the books.
+// A night of the schedule, in a moment: the dispatcher, its Redis and the books go by the clock of the bubble.
 func TestNight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

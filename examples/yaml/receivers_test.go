@@ -49,7 +49,7 @@ func TestReceivers_takeWhatIsSignedAndRefuseTheRest(t *testing.T) {
 	}
 }
 
-// forged sends what has no signature, and one of another key.
+// forged sends a request without a signature, and a request with a signature of another key.
 func forged(t *testing.T, p *program.Process, url string) {
 	t.Helper()
 	for n, header := range []http.Header{{}, {"Webhook-Id": {"1"}, "Webhook-Timestamp": {"4102444800"}, "Webhook-Signature": {"v1,bm90IGl0"}}} {

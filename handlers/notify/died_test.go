@@ -90,7 +90,7 @@ func TestDead_ofOneScheduleRepeatsAtGrowingDistances(t *testing.T) {
 	}
 }
 
-// What died within a distance is told of when that is over, although nothing dies any more.
+// Deaths within a distance are told of when the distance is over, although nothing dies any more.
 func TestDead_withinADistanceIsToldOfLater(t *testing.T) {
 	t.Parallel()
 	g := newReign(t, Target{Name: "ops", On: []Topic{Dead}})

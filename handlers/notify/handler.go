@@ -17,9 +17,9 @@ var ErrNoTarget = errors.New("no target has this name in the config of this inst
 
 // Observer is told of each attempt to send a message. Its method must not block.
 type Observer interface {
-	// Notified is told the target, and what came of it: one of [Results].
+	// Notified is told the target and the result: one of [Results].
 	Notified(target, result string)
-	// Beat is told of each attempt to send a heartbeat, of the [OfDispatcher] or [OfSchedules], and what came of it.
+	// Beat is told of each attempt to send a heartbeat, of the [OfDispatcher] or [OfSchedules], and its result.
 	Beat(of, result string)
 }
 

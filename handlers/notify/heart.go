@@ -112,8 +112,8 @@ func (h *Heart) Listens(schedule string) bool {
 	return ok
 }
 
-// Hear implements [producer.Listener]. It enqueues the heartbeats of schedules. Of several ends of one schedule only the last is
-// signalled, and of what waits behind a heartbeat that is still to be sent, too.
+// Hear implements [producer.Listener]. It enqueues the heartbeats of schedules. It signals only the last of several ends
+// of one schedule, also of those that wait behind a heartbeat that is still to be sent.
 func (h *Heart) Hear(ctx context.Context, term task.Term, runs []producer.Run) error {
 	if h.term != term {
 		h.term, h.pending, h.running = term, map[string][]*beat{}, nil

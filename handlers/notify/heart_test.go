@@ -69,7 +69,7 @@ func (h *Heart) waits(t *testing.T, schedules ...string) string {
 	return strings.Join(list, " ")
 }
 
-// Of the ends of a look the last is signalled; one heartbeat of a schedule waits at most, and what comes meanwhile goes after it.
+// The last of the ends of a look is signalled. At most one heartbeat of a schedule waits; a heartbeat that comes meanwhile goes after it.
 func TestHeart_signalsTheLastEndOneAtATime(t *testing.T) {
 	t.Parallel()
 	h := newHeart(t, withHeartbeats{"a": {URL: "u"}, "b": {URL: "u", Fail: "f"}})
@@ -89,7 +89,7 @@ func TestHeart_signalsTheLastEndOneAtATime(t *testing.T) {
 	}
 }
 
-// What waits for its turn belongs to a term: a later leader knows better.
+// A heartbeat that waits for its turn belongs to a term: a later leader knows better.
 func TestHeart_forgetsWhatWaitsWithItsTerm(t *testing.T) {
 	t.Parallel()
 	h := newHeart(t, withHeartbeats{"a": {URL: "u", Fail: "f"}})

@@ -104,7 +104,7 @@ const (
 	startLasts = time.Minute
 )
 
-// lasts is how long the beat is worth sending. One of the dispatcher would tell of a time that the next one tells of too.
+// lasts is how long the beat is worth sending. A beat of the dispatcher would tell of a time that the next one tells of too.
 func (b *beat) lasts(every time.Duration) time.Duration {
 	switch {
 	case b.Schedule == "":

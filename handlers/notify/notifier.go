@@ -109,7 +109,7 @@ func (n *Notifier) Run(s Session) error {
 			}
 			failures, wait = 0, next
 		} else {
-			n.known = nil // what Redis has is true, whatever was done of it
+			n.known = nil // the state in Redis is true, however far the look came
 			if failures == 0 && !over(err) && s.Context().Err() == nil {
 				n.cfg.Log.Warn().Err(err).Msg("cannot follow what to notify of: trying again")
 			}
@@ -146,7 +146,7 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		}
 		n.need()
 	}
-	if err := n.enqueue(ctx, term); err != nil { // what an earlier leader could not, first
+	if err := n.enqueue(ctx, term); err != nil { // first the messages that an earlier leader could not enqueue
 		return 0, err
 	}
 	whole, err := n.read(ctx)

@@ -131,8 +131,8 @@ func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
 	})
 }
 
-// Nobody has noted a position in a namespace that is new, or that came back empty: what happened there is told. In one that is older,
-// all begins with the first leader that has targets.
+// Nobody has noted a position in a namespace that is new, or that came back empty: its runs and slots so far are told of.
+// In an older namespace, all begins with the first leader that has targets.
 func TestNotifier_tellsWhatHappenedInANewNamespace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -243,7 +243,7 @@ func TestNotifier_saysWhatItCouldNotRead(t *testing.T) {
 	})
 }
 
-// An archive has Redis trim the runs that it has. Those that the next leader reads again for the open window stay.
+// An archive has Redis trim the runs that it has. The runs that the next leader reads again for the open window stay.
 func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)
@@ -285,7 +285,7 @@ func TestNotifier_keepsTheRunsThatItNeeds(t *testing.T) {
 	w.same("1 schedule or type fails again and again")
 }
 
-// A failover took the end of a stream back. What was read of it was told, and nothing is told twice.
+// A failover took the end of a stream back. The entries that were read before were told, and nothing is told twice.
 func TestNotifier_goesOnFromTheEndOfAStreamThatWentBack(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -121,7 +121,7 @@ func (n *Notifier) Needed() string {
 	return oldest
 }
 
-// need notes what is needed of the runs: what the earliest place has that Redis has noted, and all after it.
+// need notes which runs are needed: the entry at the earliest place that Redis has noted, and all after it.
 func (n *Notifier) need() {
 	id := ""
 	for i, r := range n.known.rounds {

@@ -216,8 +216,8 @@ func (r *round) judge(end time.Time, list []producer.Stale) {
 	}
 }
 
-// settle tells of the subjects that are not well any more, or well again. One that is well for less than a window is neither, so
-// that what fails and succeeds in turn is told once.
+// settle tells of the subjects that are not well any more, or well again. A subject that is well for less than a window is
+// neither, so that a subject that fails and succeeds in turn is told of once.
 func (r *round) settle(end time.Time) {
 	for _, a := range r.sorted() {
 		s := r.subjects[a]

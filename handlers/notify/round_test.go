@@ -210,7 +210,7 @@ func TestRound_tellsOfTheArchiveOnceAndWhenItHasCaughtUp(t *testing.T) {
 	s.same(minute(0, 0))
 }
 
-// What is followed has a bound, and the message says that there may be more.
+// The number of subjects has a bound, and the message says that there may be more.
 func TestRound_isBounded(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, Target{Name: "ops", Failing: 1})
@@ -226,7 +226,7 @@ func TestRound_isBounded(t *testing.T) {
 	}
 }
 
-// What Redis is told at the end of a window is all that the next leader needs.
+// The notes in Redis at the end of a window are all that the next leader needs.
 func TestRound_goesOnFromWhatWasNoted(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, Target{Name: "ops", Failing: 3})

@@ -73,7 +73,7 @@ func TestSend_isSignedAndSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// Whatever a receiver does, no error shows the URL.
+// No error shows the URL, whatever a receiver does.
 func TestSend_failsAndShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -118,7 +118,7 @@ func TestSend_failsAndShowsNoSecret(t *testing.T) {
 	}
 }
 
-// What a receiver answers may repeat the URL that it was sent to, and an archive keeps the outputs of runs.
+// The answer of a receiver may repeat the URL of the request, and an archive keeps the outputs of runs.
 func TestSend_leavesNoOutput(t *testing.T) {
 	t.Parallel()
 	s := receiver(t, false, func(w http.ResponseWriter, r *http.Request) {

@@ -70,7 +70,7 @@ type Target struct {
 	TLS *tls.Config
 }
 
-// Executor is a [text/template.Template], or what is executed as one is. A program links that package only if it has such a target.
+// Executor is a [text/template.Template], or a value that is executed like one. A program links that package only if it has such a target.
 //
 // [text/template.Template]: https://pkg.go.dev/text/template#Template
 type Executor interface {
@@ -192,7 +192,7 @@ func (t *Target) checkTopics() error {
 	return wording.Join(faults...)
 }
 
-// CheckURL is the part of Validate about the URL. It never shows the URL: that of a chat's webhook is all that one needs to write
+// CheckURL is the part of Validate about the URL. It never shows the URL: with the URL of a chat's webhook, anybody can write
 // there.
 func (t *Target) CheckURL() error {
 	const hint = "an absolute URL such as https://alerts.example/onbeat"

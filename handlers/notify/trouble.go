@@ -48,7 +48,7 @@ func (x *Trouble) about() about {
 	return a
 }
 
-// ask asks what is not well, at the end of a window. What it cannot ask holds up no other message.
+// ask asks what is not well, at the end of a window. A failure to ask holds up no other message.
 func (n *Notifier) ask(ctx context.Context, now time.Time) {
 	k := n.known
 	wanted := slices.ContainsFunc(k.rounds, func(r *round) bool { return slices.ContainsFunc(ofStatus, r.any) })
@@ -68,7 +68,8 @@ func (n *Notifier) ask(ctx context.Context, now time.Time) {
 	}
 }
 
-// judgeTroubles tells of what is not well, once as long as it lasts. What ends for less than a window goes on.
+// judgeTroubles tells of each trouble once as long as it lasts, and of a schedule that stays paused every 24 hours. A trouble that ends
+// for less than a window goes on.
 func (r *round) judgeTroubles(end time.Time, list []Trouble) {
 	lasts := map[about]bool{}
 	for i := range list {

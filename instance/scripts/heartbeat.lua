@@ -8,7 +8,7 @@
 -- ARGV[6] the name of the lanes that the caller reads, if it believes that it watches; else ""
 -- ARGV[7] how late the monitor may be before another takes its place  [8] how long after a due time the monitor looks
 -- ARGV[9] the time between two looks while nobody watches (all ms)
--- Returns {view..., what is left of the leader's lease (ms, -1 without a leader), overslept 0|1, whether the caller's channel
+-- Returns {view..., the rest of the leader's lease (ms, -1 without a leader), overslept 0|1, whether the caller's channel
 --   has a listener (1, 0; -1: Redis does not tell), in how many ms to look (-1: the caller is not the monitor), n orphans,
 --   orphans..., cancel requests as field, value...}.
 -- Overslept: a watcher is late, or the caller believes that it watches and does not. The caller must look for due tasks.

@@ -1,6 +1,6 @@
 -- look.lua is called by the monitor: the one candidate that looks whether the leader lives. A leader that shows no sign of
--- life is suspected. Then another instance is elected in the same step, as if the leader had resigned. What the leader holds
--- stays its own until its lease ends. If it lives, its next heartbeat says so, and by its rank it leads again.
+-- life is suspected. Then another instance is elected in the same step, as if the leader had resigned. The suspect keeps its
+-- claims until its lease ends. If it lives, its next heartbeat says so, and by its rank it leads again.
 --
 -- Signs of life are the leader's heartbeats, its cycles and its pushes. Without one it is suspected
 --   if nobody listens to its channel, though somebody did at its last heartbeat, in looks over ARGV[9]: its process died
@@ -11,12 +11,12 @@
 -- KEYS[1..15] see lib_elect.lua
 -- KEYS[16] running hash of the generation that leads, as the caller knows it
 -- ARGV[1] id  [2] generation  [3] the generation that leads, as the caller knows it  [4] lease ms
--- What the caller saw in its last look: ARGV[5] the signs of life  [6] since when they were the same
+-- From the caller's last look: ARGV[5] the signs of life  [6] since when they were the same
 --   [7] since when nobody has listened to the leader's channel, or 0
 -- ARGV[8] how long the caller has listened without a break (ms)
 -- ARGV[9] how long nobody must listen  [10] how long a leader may owe a look  [11] how long one that does not watch may be
 --   silent, if its lease is as long as the caller's  [12] how long the caller must have listened, so that it may judge by
---   listeners  [13] how late a look may be: after that, what the caller saw before does not count, because the caller may have
+--   listeners  [13] how late a look may be: after that, the caller's last look does not count, because the caller may have
 --   been frozen itself  [14] how long after a due time to look  [15] the least time between two looks  [16] the time between
 --   two looks at a busy leader (all ms)
 -- Returns {view..., suspected 0|1, the signs of life, since when they are the same, since when nobody listens, or 0, how many

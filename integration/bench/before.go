@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// otherBench is the bench of another commit of this repository, built in a folder of its own from what git has. It is run by its
-// flags, and its figures are read, so it does not matter what that commit's packages look like.
+// otherBench is the bench of another commit of this repository, built from git in a folder of its own. This bench runs it by its
+// flags, and reads its figures, so the packages of that commit may look different.
 type otherBench struct{ commit, dir, home string }
 
 func buildOther(ctx context.Context, commit string) (o *otherBench, err error) {
@@ -62,7 +62,7 @@ func (o *otherBench) run(ctx context.Context, s *settings, scenario string, run 
 
 func (o *otherBench) remove() { _ = os.RemoveAll(o.dir) }
 
-// command runs a program in a folder and returns what it says; if it fails, the error has what it says of that.
+// command runs a program in a folder and returns its output. If the program fails, the error has its error output.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var wrong strings.Builder
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -28,7 +28,7 @@ type job struct {
 	Part     int    `json:"part,omitempty"`    // this process's number, from 0, of several
 	Program  string `json:"program,omitempty"` // the onbeat program, for the scenarios of features
 	Faktory  string `json:"faktory,omitempty"` // Faktory's program
-	API      string `json:"api,omitempty"`     // its URL, for what is around it
+	API      string `json:"api,omitempty"`     // the program's URL, for the process around it
 }
 
 // params are what a run is made of. They are written beside its figures, so zero fields are left out.
@@ -154,7 +154,7 @@ type cost struct {
 	used    used
 }
 
-// begin begins a stretch, after what came before was collected. Calls counts the commands sent so far.
+// begin begins a stretch, after the garbage of the time before was collected. Calls counts the commands sent so far.
 func (c *child) begin(ctx context.Context, calls func() int64) *stretch {
 	s := &stretch{c: c, calls: calls}
 	runtime.GC()
@@ -214,7 +214,7 @@ func (c *child) perTask(x *cost, n int) {
 	}
 }
 
-// address is that of the server, for another process of this run.
+// address is the address of the server, for another process of this run.
 func (c *child) address() string {
 	if f, ok := c.server.(*faktoryServer); ok {
 		return f.addr

@@ -23,7 +23,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// features are what an operator may turn on. The first is nothing, to which the others are compared.
+// features are the features that an operator may turn on. The first is no feature: the others are compared to it.
 var features = []string{
 	"nothing", "archive in SQLite", "archive in PostgreSQL", "metrics", "traces of 1 %", "traces of 100 %", "notifications", "a replica", "sealed payloads",
 	"ten pages", everything,
@@ -67,8 +67,8 @@ func planFeatures(peer string, w params) (list []params) {
 	return list
 }
 
-// runFeature adds tasks that are due soon, and measures the onbeat program while it runs them. What is around it, such as the open pages, is
-// another process, and the archive and the replica are servers of their own: neither is counted.
+// runFeature adds tasks that are due soon, and measures the onbeat program while it runs them. Its surroundings, such as the open pages,
+// are another process, and the archive and the replica are servers of their own: none of these is counted.
 func runFeature(ctx context.Context, c *child, p peer) (err error) {
 	w := &c.Params
 	n := max(w.Tasks, w.Rate*w.Seconds)
@@ -110,11 +110,11 @@ func runFeature(ctx context.Context, c *child, p peer) (err error) {
 	return err
 }
 
-// house is the onbeat program as an operator runs it, with what it talks to.
+// house is the onbeat program as an operator runs it, with the programs that it talks to.
 type house struct {
 	*child
 	dir, api string
-	sink     string // the URL of what hears traces and notifications
+	sink     string // the URL that takes traces and notifications
 	d        *onbeat.Dispatcher
 	serve    *exec.Cmd
 	env      []string
@@ -160,7 +160,7 @@ func openHouse(ctx context.Context, c *child) (h *house, err error) {
 	return h, err
 }
 
-// config is that of the program, with the feature.
+// config is the config of the program, with the feature.
 func (h *house) config(ctx context.Context) (string, error) {
 	w := &h.Params
 	text := fmt.Sprintf("redis: {url: 'redis://%s'}\nnamespace: %s\nrelease: v1\nconcurrency: %d\nlog: {level: warn}\napi: {listen: '%s'}\n", h.Redis, namespace, w.Concurrency, h.api)
@@ -204,7 +204,7 @@ func (h *house) config(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// surround starts the process of what is around the program.
+// surround starts the process around the program.
 func (h *house) surround(ctx context.Context) error {
 	cmd := self(ctx, &job{Scenario: surrounding, Params: h.Params, API: "http://" + h.api})
 	in, err1 := cmd.StdinPipe()
@@ -254,7 +254,7 @@ func (h *house) archived() error {
 	return h.eventually(context.Background(), "/metrics", func(text string) bool { return strings.Contains(text, "\nonbeat_archive_behind_entries 0\n") })
 }
 
-// eventually asks the API until it answers well, with what is wanted.
+// eventually asks the API until it answers well, with the wanted text.
 func (h *house) eventually(ctx context.Context, path string, wanted func(string) bool) error {
 	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		text, err := fetch(ctx, "http://"+h.api+path)

@@ -21,9 +21,9 @@ import (
 	"github.com/onbeat/onbeat/internal/precise"
 )
 
-// reference is what the machine itself makes of a delay while a peer's delays are measured: a process beside sleeps until a time
-// again and again, and then sends one PING. No program that waits for a time and then asks Redis begins earlier than that answer
-// comes.
+// reference measures the delay of the machine itself while a peer's delays are measured: a process beside the peer sleeps until a
+// time, again and again, and then sends one PING. No program that waits for a time and then asks Redis begins earlier than that
+// answer comes.
 type reference struct {
 	in  io.Closer
 	out io.Reader
@@ -82,7 +82,7 @@ func watch(address string) error {
 	return json.NewEncoder(os.Stdout).Encode(m)
 }
 
-// machine says what is measured on, and with which versions.
+// machine describes the machine of the bench, and names the versions.
 func machine(ctx context.Context) string {
 	text := fmt.Sprintf("%s, %d cores, %s/%s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	for _, program := range []string{"redis-server", "postgres", "node"} {

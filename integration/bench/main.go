@@ -5,7 +5,7 @@
 //	go run . -quick                                smaller numbers, one run each: some minutes
 //	go run . -scenarios S1,S2 -peers onbeat,raw -runs 5
 //	go run . -peers onbeat -before COMMIT          onbeat also by the bench of another commit of this repository, in turns
-//	go run . -peers onbeat -scenarios F1,F2        what each feature of onbeat costs; only if it is named
+//	go run . -peers onbeat -scenarios F1,F2        the cost of each feature of onbeat; only if it is named
 //
 // Each run has a Redis (or a PostgreSQL) of its own and a process of its own, so that nothing measured is another's. A peer that is
 // not installed is skipped and named. The bench fails if a task was not handled exactly once.
@@ -23,10 +23,10 @@ import (
 	"syscall"
 )
 
-// scenarios are all of them, in the order in which they are measured and shown.
+// scenarios are all scenarios, in the order in which they are measured and shown.
 var scenarios = []*scenario{enqueue, dispatch, typedDispatch, lag, cadence, idle, growth, schedules, fanout, partitioned, featuresAtOnce, featuresSteady}
 
-// peers are those that are compared, in the order in which they are shown.
+// peers are the peers that are compared, in the order in which they are shown.
 var peers = []string{"onbeat", "raw", "asynq", "faktory", "bullmq", "river"}
 
 func scenarioOf(name string) *scenario {

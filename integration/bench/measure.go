@@ -16,14 +16,14 @@ import (
 // bench is a bench under way.
 type bench struct {
 	*settings
-	other   *otherBench // what takes turns with onbeat, or nil
+	other   *otherBench // the bench that takes turns with this one, or nil
 	found   map[string]setting
 	program string // onbeat, once a scenario needs it
 	faktory string // its server's program
 	results []result
 }
 
-// measure measures all that the settings name. It returns what it has also when it fails.
+// measure measures all that the settings name. If a scenario fails, it returns the results so far and the error.
 func measure(ctx context.Context, s *settings) ([]result, error) {
 	b := &bench{settings: s, found: map[string]setting{}}
 	dir, err := os.MkdirTemp("", "onbeat-bench-programs-")
@@ -78,7 +78,7 @@ func (b *bench) install(ctx context.Context, peer, dir string) error {
 	return err
 }
 
-// cell is what is measured in each run: one peer with one set of parameters.
+// cell is measured in each run: one peer with one set of parameters.
 type cell struct {
 	peer   string
 	params params

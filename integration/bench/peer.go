@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// peer is what is measured. Its methods are those that its documentation would lead a user to.
+// peer is the system that is measured. Its methods work as its documentation would lead a user to work.
 type peer interface {
 	// Bulk adds tasks by the best method for many, a part of them from each of several goroutines at once.
 	Bulk(ctx context.Context, tasks []work) error

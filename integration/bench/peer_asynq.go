@@ -26,7 +26,7 @@ func newAsynq(addr string) *asynqPeer {
 	return a
 }
 
-// MakeRedisClient makes it an asynq.RedisConnOpt whose calls are counted. The pool is that of asynq's own.
+// MakeRedisClient makes it an asynq.RedisConnOpt whose calls are counted. The pool is as large as asynq's own.
 func (a *asynqPeer) MakeRedisClient() any {
 	rdb := redis.NewClient(&redis.Options{Addr: a.addr})
 	rdb.AddHook(&a.calls)

@@ -102,7 +102,7 @@ func (f *faktoryServer) stop() {
 	_ = os.RemoveAll(f.dir)
 }
 
-// read reads what Faktory and its Redis have used together. The commands are those of Redis.
+// read reads what Faktory and its Redis have used together. It counts the commands of Redis.
 func (f *faktoryServer) read(ctx context.Context) (used, error) {
 	u, err := readRedis(ctx, f.rdb)
 	u.cpu = processorTimeOf(f.cmd.Process.Pid)

@@ -17,7 +17,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// namespace is that of every run: each has a server of its own.
+// namespace is the namespace of every run: each run has a server of its own.
 const namespace = "bench"
 
 // onbeatPeer is onbeat through its front door.

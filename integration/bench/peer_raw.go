@@ -65,8 +65,8 @@ func (r *raw) Bulk(ctx context.Context, tasks []work) error {
 
 func (r *raw) One(ctx context.Context, w work) error { return r.Bulk(ctx, []work{w}) }
 
-// Dispatch runs callers that each settle what they took and take the next, in one call. What raw's concurrency means
-// is how many it takes at once.
+// Dispatch runs callers that each settle what they took and take the next, in one call. The concurrency of raw is how
+// many tasks a caller takes at once.
 func (r *raw) Dispatch(ctx context.Context, o options, handle func(n int)) error {
 	for range max(o.servers, 1) {
 		go func() {

@@ -20,7 +20,7 @@ type riverPeer struct {
 	insert *river.Client[pgx.Tx]
 }
 
-// riverConns is the size of the pool: what go-redis's default is on two cores.
+// riverConns is the size of the pool: the default of go-redis on two cores.
 const riverConns = 20
 
 func newRiver(ctx context.Context, url string) (*riverPeer, error) {
@@ -48,7 +48,7 @@ func newRiver(ctx context.Context, url string) (*riverPeer, error) {
 // Kind makes typedPayload river.JobArgs, so River's handler is always a typed one.
 func (typedPayload) Kind() string { return "bench" }
 
-// beatArgs are those of a periodic job.
+// beatArgs are the arguments of a periodic job.
 type beatArgs struct {
 	Job int `json:"job"`
 }
@@ -113,7 +113,7 @@ func (r *riverPeer) start(ctx context.Context, cfg *river.Config) error {
 	return c.Start(ctx)
 }
 
-// Cadence registers periodic jobs. The slot is what River says the job was scheduled for.
+// Cadence registers periodic jobs. The slot is the time that River says the job was scheduled for.
 func (r *riverPeer) Cadence(ctx context.Context, jobs int, every time.Duration, run func(beat)) error {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[beatArgs]) error {

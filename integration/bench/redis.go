@@ -54,8 +54,8 @@ func (r *redisServer) stop() {
 }
 
 // read reads what the server has used. Its memory is all that it allocated but for the buffers of connections and of the
-// append-only file, and the scripts it keeps. (Its own "dataset" figure also leaves out the table of keys, which is a good part
-// of what a peer with a key a task occupies.)
+// append-only file, and the scripts it keeps. (Its own "dataset" figure also leaves out the table of keys, a good part of the
+// memory of a peer with a key a task.)
 func (r *redisServer) read(ctx context.Context) (used, error) { return readRedis(ctx, r.rdb) }
 
 func readRedis(ctx context.Context, rdb *redis.Client) (used, error) {

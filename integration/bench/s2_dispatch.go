@@ -44,7 +44,7 @@ func runDispatch(ctx context.Context, c *child, p peer) error {
 	return drain(ctx, c, p, 0)
 }
 
-// drain adds tasks that are due, and is a stretch in which they are run while others stay. Its time is that from the start of the
+// drain adds tasks that are due, and measures the stretch in which they run while others stay. The time runs from the start of the
 // peer to the last handler.
 func drain(ctx context.Context, c *child, p peer, others int) error {
 	n := c.Params.Tasks

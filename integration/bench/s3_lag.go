@@ -16,7 +16,7 @@ var lag = &scenario{
 		seconds := sizes(quick, 2, 20)
 		for _, rate := range sizes(quick, []int{1000}, []int{100, 1000, 5000}) {
 			w := params{Rate: rate, Seconds: seconds, Bytes: 64, Concurrency: 100, Servers: 1}
-			polls := peer != "onbeat" && peer != "raw" // as it comes, as seldom at any rate: two of them show it
+			polls := peer != "onbeat" && peer != "raw" // as it comes, a peer polls as seldom at any rate: two rates show it
 			if polls {
 				w.Seconds = max(seconds/2, 2)
 			}

@@ -64,7 +64,7 @@ func runCadence(ctx context.Context, c *child, p peer) error {
 	from := time.Now()
 	time.Sleep(time.Duration(w.Seconds) * time.Second)
 	until := time.Now()
-	time.Sleep(500 * time.Millisecond) // what is late still counts
+	time.Sleep(500 * time.Millisecond) // late runs still count
 	mu.Lock()
 	seen := slices.Clone(beats)
 	mu.Unlock()

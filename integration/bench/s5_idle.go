@@ -67,8 +67,8 @@ func (c *child) rest(ctx context.Context, calls func() int64) {
 	c.metrics["client_cpu_ms_per_s"] = x.CPU / 1e3 / x.Seconds
 }
 
-// runBeating is idle but for one schedule, whose slots are close together: what its instances cost, which otherwise have no work.
-// They are as a program has them that configures nothing: the leader claims, the others wait to take over.
+// runBeating is idle but for one schedule, whose slots are close together. It shows the cost of instances that have no other work.
+// The instances have the default configuration: the leader claims, the others wait to take over.
 func runBeating(ctx context.Context, c *child, p peer) error {
 	var beats atomic.Int64
 	for range c.Params.Instances {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// growth is S6: what everything costs when very many tasks of the far future are pending.
+// growth is S6: the cost of everything when very many tasks of the far future are pending.
 var growth = &scenario{
 	name: "S6", title: "Growth", once: true,
 	columns: append([]column{rate, serverCPU, {"load_bytes_per_task", "bytes a task"}, {"list_ms", "list, ms"}, {"scrape_ms", "scrape, ms"}},

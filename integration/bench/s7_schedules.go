@@ -105,7 +105,7 @@ func (s *slotTally) handle(t *task.Task) {
 	s.tally.handle(job)
 }
 
-// memoryMB is what the process has now, in MB, and what of it is the Go heap in use.
+// memoryMB is the memory that the process has now, in MB, and the part of it that is the Go heap in use.
 func memoryMB() (rss, heap float64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -158,7 +158,7 @@ func note(at *atomic.Pointer[time.Time]) {
 	at.CompareAndSwap(nil, &now)
 }
 
-// Write is given what the instance logs: it says when it has taken stock of the schedules.
+// Write is given the log of the instance: the log says when the instance has taken stock of the schedules.
 func (n *node) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte(`"message":"scheduling"`)) {
 		note(&n.knows)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// partitioned is S9: what it costs that a namespace is split. All partitions lie on one server, so the figures are the cost of a task with
+// partitioned is S9: the cost of splitting a namespace. All partitions lie on one server, so the figures are the cost of a task with
 // and without partitions, and no claim about several nodes.
 var partitioned = &scenario{
 	name: "S9", title: "Partitions",
@@ -41,7 +41,7 @@ var partitioned = &scenario{
 			return errors.New("adding the tasks took so long that they are due as soon as the dispatcher has started")
 		}
 		time.Sleep(time.Until(due) - time.Second)
-		s = c.begin(ctx, p.Calls) // what it costs to start is not part of a task
+		s = c.begin(ctx, p.Calls) // the cost of the start is not part of a task
 		if err := t.wait(); err != nil {
 			return err
 		}

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// scenario is what is done with a peer while it is measured: one file each.
+// scenario says what to do with a peer while it is measured: one file each.
 type scenario struct {
 	name, title string
 	columns     []column
-	once        bool // peers other than onbeat are measured once: their polling, or that they are compared with themselves, shows in one run
+	once        bool // peers other than onbeat are measured once: one run shows their polling, or compares them with themselves
 	onDisk      bool // it is also measured with an append-only file
 	aside       bool // it is measured only if it is named, and needs the onbeat program. Its figures are ratios to its first row.
 	plan        func(quick bool, peer string) []params
@@ -102,7 +102,7 @@ func numbered(n, size int, due func(i int) time.Time) []work {
 	return tasks
 }
 
-// options are those of a job.
+// options are the options of a job.
 func (j *job) options() options {
 	w := &j.Params
 	return options{concurrency: w.Concurrency, servers: w.Servers, tuned: w.Tuned, lease: time.Duration(w.LeaseMs) * time.Millisecond}

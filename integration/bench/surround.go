@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// surrounding is the job of a process that is around the onbeat program: who scrapes it, who has its pages open, and what hears its traces and
+// surrounding is the job of the process around the onbeat program: it scrapes the program, has its pages open, and takes its traces and
 // messages.
 const surrounding = "surround"
 
-// surround prints the URL of what hears, and works until standard input ends.
+// surround prints the URL that takes traces and messages, and works until standard input ends.
 func surround(ctx context.Context, j *job) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -41,7 +41,7 @@ func surround(ctx context.Context, j *job) error {
 	return nil
 }
 
-// open has the overview open, as a browser has it: a stream of events, and what the page asks for, as often as it does.
+// open has the overview open, as a browser has it: a stream of events, and the requests of the page, as often as the page makes them.
 func (j *job) open(ctx context.Context) {
 	go again(ctx, time.Second, func() { j.follow(ctx) })
 	for path, every := range map[string]time.Duration{

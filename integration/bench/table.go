@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// result is what one run came to.
+// result is the outcome of one run.
 type result struct {
 	Peer     string  `json:"peer"`
 	Commit   string  `json:"commit,omitempty"` // the other one, whose onbeat took turns with this tree's
@@ -103,7 +103,7 @@ func rowsOf(all []result, scenario string) []*row {
 	return rows
 }
 
-// kind is what is the same for all peers that are compared.
+// kind has the parameters that are the same for all peers that are compared.
 func (p params) kind() params {
 	p.Batch, p.Tasks, p.Seconds, p.Tuned = 0, 0, 0, false
 	if p.How != "one" {
@@ -230,8 +230,8 @@ func figure(v float64) string {
 	return s
 }
 
-// writeTable writes the table of a scenario: a row for each peer and its parameters. Behind each rate is how many times as fast
-// onbeat was with the same; and behind a row of another commit, the ratio of this tree's figures to that one's.
+// writeTable writes the table of a scenario: a row for each peer and its parameters. Each rate is followed by how many times
+// as fast onbeat was with the same. Each row of another commit is followed by the ratio of this tree's figures to that commit's.
 func writeTable(w io.Writer, s *scenario, rows []*row) {
 	rule := "|---|"
 	fmt.Fprint(w, "| |")

@@ -21,7 +21,7 @@ var axe string
 // level is what pages must fulfil: WCAG 2.2, levels A and AA.
 var level = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"}
 
-// wantAccessible fails if axe finds that what the page shows now breaks a rule, or one of those with some tags.
+// wantAccessible fails if axe finds that the page, as it is now, breaks one of the rules. For level it takes the rules with these tags.
 func (b *tab) wantAccessible(what string, rules ...string) {
 	b.Helper()
 	if !value[bool](b, `typeof axe === 'object'`) {
@@ -38,8 +38,8 @@ func (b *tab) wantAccessible(what string, rules ...string) {
 	}
 }
 
-// faults are what a page lacks that each page has: a language, one first heading, headings in order, and room for itself and for each
-// control, of which no part lies outside the page, and of whose text nothing is cut off that no title has.
+// faults lists the faults of a page. Each page has a language, one first heading, headings in order, and room for itself and for each
+// control: no part of a control lies outside the page, and its text is not cut off unless a title has it.
 const faults = `(() => {
 	const faults = [], seen = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility());
 	const levels = seen('h1, h2, h3, h4').map((e) => Number(e.tagName[1]));
@@ -176,7 +176,7 @@ func accessible(w *world) {
 		b.looks(false, 1280, 800)
 		b.open(path)
 		b.wantWell(path)
-		b.looks(false, 320, 256) // what is left of 1280 pixels at 400 %
+		b.looks(false, 320, 256) // 1280 pixels at 400 %
 		b.eval(spacing)
 		b.wantWhole(path + " at 400 % and spaced")
 		title, place := value[string](b, `document.title`), strings.Split(path, "?")[0]
@@ -197,7 +197,7 @@ func accessible(w *world) {
 	b.open("/schedules")
 	b.click("#list .acts [data-act=resume]")
 	b.waits(`document.querySelector('#toasts .toast') && getComputedStyle(document.querySelector('.toast')).animationName === 'none'`)
-	b.eval(`scrollTo(0, 0)`) // the header lies over what one has scrolled to
+	b.eval(`scrollTo(0, 0)`) // the header lies over a page that is scrolled
 	b.wantAccessible("a message", level...)
 
 	// Readers who have the system choose the colours see the marks all the same.

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// leads waits until the picture says, as it does to a screen reader, of the newest releases that each led after the one before.
+// leads waits until the picture tells a screen reader that each of the newest releases led after the one before.
 func leads(b *tab, releases ...string) {
 	b.Helper()
 	pattern := "of " + strings.Join(releases, " led .*of ") + " led .* until now"
@@ -49,10 +49,10 @@ func wantBeat(b *tab, schedule string, late int) {
 	}
 }
 
-// gone is what a browser says when the instance goes that answers it.
+// gone matches the complaints of a browser when the instance that answers it goes.
 const gone = `ERR_(EMPTY_RESPONSE|CONNECTION|SOCKET_NOT_CONNECTED|INCOMPLETE|ABORTED)|status of 502`
 
-// What an operator watches during a deploy, on a page that stays open: the new release takes the lead, the old one goes, the new one dies, and
+// An operator watches a deploy on a page that stays open: the new release takes the lead, the old one goes, the new one dies, and
 // another takes over. No slot is lost.
 func TestBeat(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestBeat(t *testing.T) {
 	b.waits(`document.querySelector('#live').dataset.state === 'live'`)
 	b.click("#as-table")
 	b.shows("#table td", "v2")
-	wantBeat(b, "orders.sync", 3) // late by what a busy machine makes them
+	wantBeat(b, "orders.sync", 3) // a busy machine makes some late
 	wantBeat(b, "prices.refresh", 3)
 
 	b.click("#as-table") // the picture is drawn again
@@ -96,7 +96,7 @@ func TestBeat(t *testing.T) {
 	b.keys(kb.Escape)
 	b.shows("#story", "Choose a slot")
 
-	// On a phone the lanes are as wide as the rows, and an odd address shows the beat without what is odd in it.
+	// On a phone the lanes are as wide as the rows, and an address with an odd part shows the beat without that part.
 	b.looks(false, 360, 740)
 	b.waits(`document.querySelector('#lanes').clientWidth > 300`)
 	for _, view := range []string{"zoom=constructor", "zoom=-60", "to=%2B275760-09-12"} {

@@ -7,17 +7,17 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// What the form refuses stands beside its field, and adds nothing. What it takes runs, and another is made like it.
+// The form says beside a field why it refuses a task, and adds nothing. A task that it takes runs, and another is made like it.
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.serve("v1", head)
 	b := w.browse()
-	b.allow(`status of (400|409) .*/v1/tasks`) // Chromium says so of what is refused
+	b.allow(`status of (400|409) .*/v1/tasks`) // Chromium logs each refusal
 	b.open("/tasks")
 	b.click("a[href='/enqueue']:not([data-nav])")
 	b.comes("/enqueue")
-	b.focused("#type") // so that one can type at once
+	b.focused("#type") // so that a user can type at once
 	b.keys("http")
 	b.fills("#payload", `{"url": `)
 	b.click("#enqueue [type=submit]")

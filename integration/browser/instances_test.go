@@ -124,7 +124,7 @@ func TestEvents(t *testing.T) {
 		t.Error("the page of the events was loaded anew")
 	}
 
-	// What is declared at once is one line that opens, and a name is a link.
+	// Schedules that are declared at once are one line that opens, and a name is a link.
 	many := make([]string, 12)
 	for i := range many {
 		many[i] = w.Beat(fmt.Sprintf("many-%02d", i), time.Hour)

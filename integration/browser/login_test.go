@@ -13,15 +13,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const turnedAway = `status of (401|403) ` // Chromium says so of what is refused
+const turnedAway = `status of (401|403) ` // Chromium logs each refusal
 
-// me is who the API says that the browser is: the status, and the name.
+// me is the answer of the API to the question who the browser is: the status, and the name.
 func (b *tab) me() string {
 	b.Helper()
 	return value[string](b, `fetch('/v1/me').then(async (r) => r.status + ' ' + ((await r.json()).name ?? ''))`)
 }
 
-// One signs in by the keyboard, is led to where one came from and nowhere else, and is out when one signs out, or when the token is replaced.
+// Somebody signs in by the keyboard, and is led to the page that they asked for and nowhere else. They are out when they sign out, or when the
+// token is replaced.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,8 +72,8 @@ func TestLogin(t *testing.T) {
 	b.signsIn("another-0123456789abcdef", "/audit")
 }
 
-// A page of another port of the same host gets the cookie sent with its requests, and one under another name of the host does not. Neither does
-// anything in the name of the one who looks, nor signs them out.
+// A page of another port of the same host gets the cookie sent with its requests, and a page under another name of the host does not. Neither
+// page does anything in the name of the viewer, nor signs them out.
 func TestSession_obeysNoOtherPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

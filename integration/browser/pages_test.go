@@ -40,13 +40,13 @@ func (w *world) comes(role string) *tab {
 	return b
 }
 
-// looking is what anybody may do on a page: nothing of it changes more than what the page shows.
+// looking has the controls that anybody may use on a page: they change only the view.
 var looking = []string{
 	"#zone", "#search", "#signout", "#menu", "#find", "#find button", "#filters", "#filters button", "#ask", "#ask button", "[data-act=again]", "[data-act=more]",
 	"#follow", "#as-table", "[data-zoom]", ".copy", "#compact",
 }
 
-// operating is what an operator may do beside it, and directing what is left for an admin. Each is seen somewhere by those who may.
+// operating has the further controls of an operator, and directing those of an admin. Each role sees its controls somewhere.
 var (
 	operating = []string{
 		"a[href^='/enqueue']", "#enqueue", "#enqueue [type=submit]",

@@ -117,7 +117,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// Several schedules are chosen, and paused, resumed and run at once. What was chosen is done, and nothing else.
+// Several schedules are chosen, and paused, resumed and run at once. Each deed is for the chosen schedules, and for no others.
 func TestSchedules_chosen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,7 +157,7 @@ func TestSchedules_chosen(t *testing.T) {
 		t.Errorf("the reason is not kept: %s", out)
 	}
 
-	// All that the filters leave: each deed is for those that it fits.
+	// All schedules that the filters leave are chosen: each deed is for those that it fits.
 	b.waits(`document.querySelector('#chosen').hidden`)
 	b.open("/schedules?match=job-")
 	b.shows("#list tbody", "job-5")
@@ -223,7 +223,7 @@ func TestSchedule(t *testing.T) {
 	}
 	b.shows("#runs tbody", "by hand")
 
-	// Changed: what changes is shown first. Somebody else changes it meanwhile, and neither change is lost.
+	// A change is shown before it is made. Somebody else changes the schedule meanwhile, and neither change is lost.
 	b.click("#act [data-act=edit]")
 	b.comes("/schedules/hand?edit=true")
 	b.fills("#every", "2h")
@@ -250,7 +250,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("%+v, and the dialog said %s", r, ahead)
 	}
 
-	// Back to what it said at first.
+	// Back to the first definition.
 	b.waits(`document.querySelectorAll('#history li').length === 3`)
 	b.settled()
 	b.click("#history li:last-child [data-act=revert]")

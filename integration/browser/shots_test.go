@@ -12,7 +12,7 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/rig"
 )
 
-// story is a shop in the middle of its day: what the pictures of the documentation show.
+// story is a shop in the middle of its day, for the pictures of the documentation.
 func (w *world) story() []string {
 	return []string{
 		w.Beat("orders.sync", 200*time.Millisecond, "max_attempts: 3"),
@@ -67,7 +67,7 @@ func TestShots(t *testing.T) {
 			fmt.Sprintf(`{"type":"echo","id":"reminder-%d","payload":{"customer":17},"in":"%dm"}`, 900+i, 20+i))
 	}
 	w.adds(lines...)
-	time.Sleep(15 * time.Second) // what the picture is of takes its time
+	time.Sleep(15 * time.Second) // the story in the picture takes its time
 	next := up("v1.5.0")
 	time.Sleep(4 * time.Second)
 	for _, p := range old {

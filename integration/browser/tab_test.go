@@ -26,7 +26,7 @@ import (
 // patience is how long a test waits for what a page should come to show. Machines that run tests are slow, and run several.
 const patience = time.Minute
 
-// tab is a page of a browser of the test's own. What the page logs as an error fails the test.
+// tab is a page of a browser of the test's own. A warning or an error that the page logs, or does not catch, fails the test.
 type tab struct {
 	*testing.T
 	ctx  context.Context
@@ -334,7 +334,7 @@ func (b *tab) tabs(selector string) {
 	b.Fatalf("the tab key never leads to %s", selector)
 }
 
-// click clicks on an element with the mouse, when it can be seen, is not disabled, keeps its place while what is above it comes into view, and no
+// click clicks on an element with the mouse, when it can be seen, is not disabled, keeps its place while the page above it comes into view, and no
 // message lies over it.
 func (b *tab) click(selector string) {
 	b.Helper()

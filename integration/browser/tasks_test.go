@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// Tasks are found by state, by filter and by ID. The address holds what one sees: it survives a reload, and the way back. Those that match are
+// Tasks are found by state, by filter and by ID. The address holds the view: it survives a reload, and the way back. Tasks that match are
 // counted first, and then cancelled by the server, and no others.
 func TestTasks(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestTasks(t *testing.T) {
 	testredis.Eventually(w, patience, func() bool { return slices.Equal(w.list("--state", "planned"), []string{"other"}) }, "not all are cancelled, or too many")
 	b.shows("#counted", "Retrying and planned together: 1;")
 
-	// One that no instance handles waits, and is red when it has waited for too long. One that failed is retried, and not planned.
+	// A task that no instance handles waits, and is red when it has waited for too long. A task that failed is retried, and not planned.
 	w.adds(`{"type":"mail","id":"late","at":"2026-01-01T00:00:00Z"}`, `{"type":"http","id":"fails","backoff":"1h","backoff_cap":"1h","payload":{"url":"http://127.0.0.1:9/"}}`)
 	w.comesTo("waiting", "late")
 	b.open("/tasks?state=waiting")

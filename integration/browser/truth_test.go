@@ -29,8 +29,8 @@ func (w *world) troubled(kind string) []trouble {
 	return slices.DeleteFunc(s.Trouble, func(t trouble) bool { return t.Kind != kind })
 }
 
-// What the pages say is what onbeat status says: of a run that hangs, of a schedule that a release retired, and of a leader that crashed. The beat
-// of the others goes on, and the title and the menu count what is wrong.
+// The pages say the same as onbeat status: of a run that hangs, of a schedule that a release retired, and of a leader that crashed. The beat
+// of the other schedules goes on, and the title and the menu count the troubles.
 func TestTruth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

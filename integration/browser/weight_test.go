@@ -15,7 +15,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// What a page may cost, as it comes over the wire: to load it with all that it needs, and each second after. Its events count too.
+// The limits of a page on the wire: to load it with all that it needs, and each second after. Its events count too.
 const (
 	mostLoaded   = 100_000 // bytes
 	mostASecond  = 3_000   // bytes
@@ -78,7 +78,7 @@ func TestWeight(t *testing.T) {
 		sends(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
 		b.open(path)
 		b.waits(`!document.querySelector('#live') || document.querySelector('#live').dataset.state === 'live'`)
-		time.Sleep(500 * time.Millisecond) // so that what comes late counts too
+		time.Sleep(500 * time.Millisecond) // so that late data counts too
 		bytes, requests, hosts := heard[i].read()
 		if loaded[i] = bytes; requests < 3 {
 			w.Errorf("%s: only %d requests are seen", path, requests)
@@ -103,16 +103,16 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// What a page asks of Redis, in commands a second: the first that is open, and each further one of the same page. Pages that share
+// The most commands a second that open pages ask of Redis: the first page, and each further tab of the same page. Pages that share
 // nothing ask 18 to 35 each; on a busy machine two answers in the place of one are a few more.
 const mostFirst, mostFurther = 50, 10
 
-// The pages that are open share what they ask.
+// The pages that are open share their requests to Redis.
 func TestWeight_ofManyPages(t *testing.T) {
 	t.Parallel()
 	w, srv := privateWorld(t)
 	rdb := srv.Client()
-	w.serve("v1", head, w.Beat("well", time.Hour, ""), w.Beat("other", time.Hour, "")) // what the dispatcher asks must not hide what pages ask
+	w.serve("v1", head, w.Beat("well", time.Hour, ""), w.Beat("other", time.Hour, "")) // the commands of the dispatcher must not hide those of the pages
 	commands := func() int64 {
 		w.Helper()
 		before := processed(w, rdb)

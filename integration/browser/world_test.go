@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { testredis.Main(m) }
 
-// world is one namespace on a Redis, with instances of the program behind one address. What an operator does on a page is judged by the
-// program's own commands, which go to Redis and know nothing of the pages.
+// world is one namespace on a Redis, with instances of the program behind one address. The program's own commands judge the deeds of an
+// operator on a page: they go to Redis and know nothing of the pages.
 type world struct {
 	*rig.World
 	front *front
@@ -54,7 +54,7 @@ func (w *world) browse() *tab {
 // head is the head of the configs: each instance serves the API at a port of its own.
 const head = "concurrency: 20\nlease: 5s\napi: {listen: '127.0.0.1:0'}\n"
 
-// tokens are those of a world whose API asks for one, by role.
+// tokens are the tokens of a world whose API asks for one, by role.
 var tokens = map[string]string{"viewer": "viewer-0123456789abcdef", "operator": "operator-0123456789abcdef", "admin": "admin-0123456789abcdef"}
 
 // guarded is the head of a config with a token for each role, in a file.

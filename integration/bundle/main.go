@@ -2,7 +2,7 @@
 //
 //	go generate ./api/dashboard
 //
-// It lives here because a program that imports onbeat must not download what only makes the dashboard.
+// It lives here because a program that imports onbeat must not download the tools that only make the dashboard.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// write writes what is served of the dashboard in a folder.
+// write bundles the dashboard in a folder, and writes the files that are served.
 func write(dashboard string) error {
 	files, err := bundle(dashboard)
 	if err != nil {
@@ -44,7 +44,7 @@ var uPlot = api.Plugin{Name: "uplot", Setup: func(b api.PluginBuild) {
 	})
 }}
 
-// bundle returns what is served of the dashboard in a folder, by name: the same bytes for the same sources.
+// bundle returns the served files of the dashboard in a folder, by name: the same bytes for the same sources.
 func bundle(dashboard string) (map[string][]byte, error) {
 	r := api.Build(api.BuildOptions{
 		EntryPoints: []string{filepath.Join(dashboard, "assets", "app.js"), filepath.Join(dashboard, "assets", "chart.js"), filepath.Join(dashboard, "assets", "app.css")},

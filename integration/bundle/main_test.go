@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the program serves is of the sources that one reads.
+// The program serves files that were made from the sources in the repository.
 func TestBundle_isOfTheSources(t *testing.T) {
 	t.Parallel()
 	files, err := bundle("../../api/dashboard")

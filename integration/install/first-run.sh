@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures how long each way of docs/install.md takes to the first run of a job, three times each, and what it takes of a disk. Nothing is
+# Measures how long each way of docs/install.md takes to the first run of a job, three times each, and how much of a disk it takes. Nothing is
 # downloaded while the clock runs: archives, images and modules are there before, and the cache of Go is empty.
 #
 #   integration/install/first-run.sh [WAY...]     default: archive image compose build program; compose needs Docker Compose
 #
-# Compose runs on images of what is installed here: redis-server, PostgreSQL and Prometheus. There is none of Grafana, so it is left out.
+# Compose runs on images of the programs that are installed here: redis-server, PostgreSQL and Prometheus. There is none of Grafana, so it is left out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 repo=$PWD
@@ -39,7 +39,7 @@ stop() {
 
 compose() { docker compose --file deploy/compose.yaml --file "$work/compose.yaml" --project-name "$name" "$@"; }
 
-# pack IMAGE PROGRAM... makes an image of programs and their libraries, and of what is in its folder.
+# pack IMAGE PROGRAM... makes an image of programs and their libraries, and of the files in its folder.
 pack() {
 	local image=$1 root=$work/$1 file
 	shift

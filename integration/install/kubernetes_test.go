@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What Kustomize and Helm render is what Kubernetes takes, field by field, and it fits a rollout and a drain.
+// Kubernetes takes the manifests that Kustomize and Helm render, field by field, and they fit a rollout and a drain.
 func TestKubernetes_isRight(t *testing.T) {
 	t.Parallel()
 	for name, render := range map[string][]string{

@@ -59,7 +59,7 @@ func (f *fleet) stop(id string) {
 }
 
 // While two containers of v1 are replaced by v2, and these by v1 again, PostgreSQL and Redis are killed and come back. Each second has
-// its run, and none has two but by the seconds without Redis. The archive has all of them.
+// its run, and none has two except around the time without Redis. The archive has all runs.
 func TestImage_rollsForthAndBackWhileItsServersRestart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

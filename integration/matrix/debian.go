@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// suites are those of Debian's archive that have a server of another series, with the suites that they need.
+// suites are the suites of Debian's archive that have a server of another series, with the suites that they need.
 var suites = []struct{ name, below, server string }{
 	{"bookworm", "", "redis-server"},
 	{"trixie", "", "redis-server"},

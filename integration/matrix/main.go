@@ -34,7 +34,7 @@ type matrix struct {
 	ctx  context.Context
 	out  io.Writer
 	root string // the repository
-	work string // what is downloaded and compiled; it stays for the next run
+	work string // a folder of downloads and compiled programs; it stays for the next run
 	only *regexp.Regexp
 
 	tests map[string]string // the test program of a folder

@@ -14,7 +14,7 @@ const promises = "^TestPromise"
 var redisSets = []set{
 	{"promises", []part{
 		{".", promises}, {"consumer", promises}, {"instance", promises}, {"producer", promises}, {"internal/queue", promises},
-		{"internal/archiver", promises}, {"integration", "^TestPromise[37]_"}, // what needs a soak says nothing here
+		{"internal/archiver", promises}, {"integration", "^TestPromise[37]_"}, // a test that needs a soak says nothing here
 	}},
 	{"Sentinel", []part{{"integration", "^TestFailover_sentinel"}, {"internal/store", "^(TestSentinels|TestDial_goesBy)"}}},
 	{"Cluster", []part{

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// The words of a cell. One that was not run says why.
+// The words of a cell. A cell that was not run says why.
 const (
 	holds  = "holds"
 	fails  = "FAILS"
@@ -12,7 +12,7 @@ const (
 // A table has a row for each server, Go or system that is supported, and a column for each thing that is shown there.
 type table struct {
 	heading string
-	first   string // what the rows are
+	first   string // the kind of its rows
 	columns []string
 	rows    []row
 }

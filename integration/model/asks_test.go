@@ -48,8 +48,8 @@ func (b *book) named(id string) (member, bool) {
 	return member{}, false
 }
 
-// judgeAsk: an instance that was asked to resign leads only if no other can, but for those that were asked too. If none is
-// left that was not asked, the earlier requests end. One that was asked to drain neither leads nor claims.
+// judgeAsk: an instance that was asked to resign leads only if no other can, but for those that were asked too. If all are
+// asked, the earlier requests end. An instance that was asked to drain neither leads nor claims.
 func (b *book) judgeAsk(now int64, c call, a answer) {
 	b.sweep(now)
 	m, known := b.named(c.id)

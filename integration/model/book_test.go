@@ -8,7 +8,7 @@ import (
 )
 
 // book says what must be true, by the contracts of the scripts and the promises. It is kept from the calls and their replies.
-// What Redis holds is only compared with it.
+// The data in Redis is only compared with it.
 type book struct {
 	rule  rule
 	tasks map[string]entry

@@ -31,7 +31,7 @@ type call struct {
 	leads       int64 // the generation that leads, as the caller knows it
 	seen        instance.Seen
 	saw         signs  // the same, by the book
-	ask         string // what a person asks of the instance
+	ask         string // the request of a person to the instance
 }
 
 // answer is the reply to a call.

@@ -15,7 +15,7 @@ import (
 // none, as if all of it had been mistaken: the promises may not rest on it. So the search has suspicions, true and wrong, at
 // any moment.
 
-// What a monitor waits for (ms); see instance/look.go.
+// The times that a monitor waits for (ms); see instance/look.go.
 const (
 	lookAlone  = int64(40)
 	lookOwing  = int64(700)

@@ -301,7 +301,7 @@ var rooms = []*room{
 		depth: 4, states: 1980,
 	},
 	{
-		// Suspects beside those who were asked to resign, who are on probation, and who stand down.
+		// Suspects beside instances that were asked to resign, are on probation, or stand down.
 		name: "last resorts", lead: "newest", consume: "release", eager: true, looks: true,
 		procs: []proc{{id: "a", release: "v1"}, {id: "b", release: "v2"}, {id: "c", release: "v2"}},
 		joins: 6, want: 1,

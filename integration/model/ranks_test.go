@@ -26,8 +26,8 @@ func (m member) candidate(now int64) bool {
 	return m.ready && !m.drains && !m.standby && m.lease > now
 }
 
-// before reports whether a member leads rather than another one: it is newer, but who was asked to resign comes later, and who
-// is suspected last.
+// before reports whether a member leads rather than another one: it is newer, but a member that was asked to resign comes
+// later, and a suspected one last.
 func (b *book) before(m, o member) bool {
 	if lost := b.suspected(m); lost != b.suspected(o) {
 		return !lost
@@ -105,7 +105,7 @@ func (b *book) probation(m member, now int64) int64 {
 func (b *book) elect(now int64) {
 	best, ok := b.best(now)
 	switch {
-	case !ok || b.suspected(best): // who is on probation leads before who is suspected
+	case !ok || b.suspected(best): // a member on probation leads before a suspected one
 		b.pardon(now)
 		best, ok = b.best(now)
 	case best.resigned && !b.free(now):

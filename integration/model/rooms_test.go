@@ -23,7 +23,7 @@ type room struct {
 	workers       int // of an instance, of which a schedule has half while others wait; 0: any number
 	joins         int // most generations
 	setup         []string
-	verbs         string // what may happen; "x lost" and "x late": with a lost reply, or arriving late
+	verbs         string // the actions that may happen; "x lost" and "x late": with a lost reply, or arriving late
 	depth         int
 	states        int // the search must reach at least so many
 

@@ -48,7 +48,7 @@ type search struct {
 	keep   int     // how many states to remember
 	kept   []*node // the remembered ones, nearest first
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	seen   map[uint64]bool
 	result result
 	next   []*node

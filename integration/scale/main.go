@@ -1,5 +1,5 @@
-// Command scale prints the tables of docs/scaling.md that no machine here can measure: what the measured cost of a task, a heartbeat, a
-// schedule and a partition says about a large cluster, what runs out first, and how late the last slot of a herd begins.
+// Command scale prints the tables of docs/scaling.md that no machine here can measure. From the measured cost of a task, a heartbeat, a
+// schedule and a partition it computes the load of a large cluster, the limits that it reaches, and how late the last slot of a herd begins.
 //
 //	go run ./scale
 package main
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// costs are what was measured, each on one machine with 2 cores, for the primary of Redis unless it says otherwise.
+// costs are measured costs, each on one machine with 2 cores, for the primary of Redis unless it says otherwise.
 type costs struct {
 	Add, Run  time.Duration // of CPU, a task: added in batches; claimed and settled (BenchmarkPartitions_primaries: with a replica)
 	Heartbeat time.Duration // of CPU (S5: 100 instances)
@@ -27,7 +27,7 @@ var measured = costs{
 	Task: 281, Schedule: 830, Leader: 1950, Partition: 250e3, Conns: 1.5,
 }
 
-// cluster is one that runs a load.
+// cluster is a cluster that runs a load.
 type cluster struct {
 	Nodes, Partitions int
 	Lease             time.Duration
@@ -37,7 +37,7 @@ type cluster struct {
 	Schedules         float64
 }
 
-// busy is how much of a core's time each primary spends, by what.
+// busy is how much of a core's time each primary spends on tasks and on heartbeats.
 func (c *cluster) busy(m *costs) (tasks, heartbeats float64) {
 	tasks = c.Tasks * (m.Add + m.Run).Seconds() / float64(c.Nodes)
 	each := 5 / c.Lease.Seconds() // a heartbeat in each fifth of the lease

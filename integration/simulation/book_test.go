@@ -83,7 +83,7 @@ type duty struct {
 type timeline struct {
 	name   string
 	plan   *timetable
-	other  *timetable // what it was before its last change or, until it is known that a change has taken effect, what it may be
+	other  *timetable // the one before its last change or, until it is known that a change has taken effect, the one that may be in force
 	rule   schedule.Rule
 	grid   schedule.Grid
 	anchor time.Time // by the clock of Redis

@@ -132,11 +132,11 @@ func (d *drawer) requests() {
 // startsAgain draws that a supervisor starts a process again that was lost or left: the end of a plan needs one.
 func (d *drawer) startsAgain(name string, gone time.Duration) {
 	again := *d.p.process(name)
-	again.Standby = false // which may be the last that is there
+	again.Standby = false // it may be the last process that is there
 	d.replicas(again, 1, gone+d.between(500*time.Millisecond, 20*time.Second))
 }
 
-// losses draws what makes one process suspect another, or must not.
+// losses draws faults that make one process suspect another, or must not.
 func (d *drawer) losses() {
 	for range 1 + d.rng.IntN(3) {
 		s := step{At: d.moment(), Do: pick(d, "crash leader", "crash leader", "freeze leader", "unheard", "kick")}

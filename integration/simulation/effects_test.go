@@ -12,8 +12,8 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// effects is the database that handlers write to within handlers.Once: a real one, in real time, which does not fail. The
-// processes that write to it do.
+// effects is the database that handlers write to within handlers.Once: a real one, in real time. The database does not
+// fail, but the processes that write to it do.
 type effects struct {
 	t    testing.TB
 	db   *sql.DB
@@ -48,8 +48,8 @@ func addEffect(ctx context.Context, tx *sql.Tx, t *task.Task) error {
 	return err
 }
 
-// made returns how many effects each task had. One that was enqueued anew under its ID is counted for itself, and the most of
-// them count for the ID.
+// made returns how many effects each task had. A task that was enqueued anew under its ID is counted anew, and the largest
+// count of an ID is returned.
 func (e *effects) made() map[string]int {
 	rows, err := e.db.QueryContext(context.Background(), "SELECT task, count(*) FROM effects GROUP BY task, created ORDER BY count(*)")
 	if err != nil {

@@ -1,7 +1,7 @@
 package simulation
 
-// mutants are the faults that were once there, and others of their kind. Where something built since covers a fault, that
-// is taken away with it. Those without a plan are left to seeds.
+// mutants are the faults that were once there, and others of their kind. If newer code covers a fault, the mutant takes
+// that code away too. Those without a plan are left to seeds.
 func mutants() []mutant {
 	one := func(file, old, text string) []edit { return []edit{{file, old, text}} }
 	return []mutant{

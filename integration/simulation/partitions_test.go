@@ -191,7 +191,7 @@ func playSplit(t *testing.T, seed uint64) {
 				list[k].UniqueKey, list[k].UniqueFor = fmt.Sprintf("u-%d-%d", i, k), time.Minute
 			}
 		}
-		results, _ := caller.EnqueueAll(t.Context(), list) // of those that failed it is not known
+		results, _ := caller.EnqueueAll(t.Context(), list) // a task that failed may have been added all the same
 		for _, r := range results {
 			if r.Err == nil {
 				added[r.ID] = true

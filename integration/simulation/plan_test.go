@@ -66,7 +66,7 @@ type timetable struct {
 	Priority string               `json:"priority,omitempty"`
 	Attempts int                  `json:"attempts,omitempty"`
 	Does     behaviour            `json:"does"`
-	Versions map[string]behaviour `json:"versions,omitempty"` // by release: what it does there instead
+	Versions map[string]behaviour `json:"versions,omitempty"` // by release: its behaviour there
 }
 
 // behaviour is what a handler does with a task. It is the task's payload.

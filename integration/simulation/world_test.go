@@ -38,7 +38,7 @@ type world struct {
 	back  time.Time // when Redis was last back, and the processes that waited for it were connected again
 	calm  time.Time // the bounds hold from here on: no fault can be felt any more
 	why   string    // the last fault
-	lines []string  // what happened, for people
+	lines []string  // the events, for people
 	found []fault
 
 	looks        int

@@ -140,8 +140,7 @@ func TestArchiver_countsWhatRedisDroppedBefore(t *testing.T) {
 	}, "an event tells")
 }
 
-// A failover may take the end of the stream, which is archived already. What comes after that is archived, and nothing counts as
-// lost.
+// A failover may take the end of the stream, which is archived already. Later entries are archived, and nothing counts as lost.
 func TestArchiver_aStreamThatWentBackGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
@@ -201,7 +200,7 @@ func TestArchiver_withoutTheRightToTrimGoesOn(t *testing.T) {
 	}
 }
 
-// While the database is away Redis keeps the entries. Those that it has when the database is back are archived, each once.
+// While the database is away Redis keeps the entries. When the database is back, the entries that Redis has are archived, each once.
 func TestArchiver_aDatabaseThatWasAwayMissesNothing(t *testing.T) {
 	t.Parallel()
 	server := testpostgres.Private(t)

@@ -16,7 +16,7 @@ const weighEvery = 5
 type buffer struct {
 	waits atomic.Int64 // entries, as the observer was told last
 
-	// What the log has told, so that it tells it once.
+	// The problems that the log has told of, so that it tells of each once.
 	full, assumed, refused bool
 }
 

@@ -31,8 +31,8 @@ func (w *world) large(stream, field string, n int) (ids []string) {
 	return ids
 }
 
-// While the database is away, Redis keeps no more bytes than the buffer has. What it dropped is counted once the database is
-// back.
+// While the database is away, Redis keeps no more bytes than the buffer has. The entries that Redis dropped are counted when the
+// database is back.
 func TestPromise10_aDatabaseThatIsAwayFillsNoMoreThanTheBuffer(t *testing.T) {
 	t.Parallel()
 	server := testpostgres.Private(t)
@@ -69,7 +69,7 @@ func TestPromise10_aDatabaseThatIsAwayFillsNoMoreThanTheBuffer(t *testing.T) {
 	}
 }
 
-// What is dropped after it was archived is no loss, and the log does not call it one.
+// An entry that is dropped after it was archived is no loss, and the log does not call it a loss.
 func TestBuffer_dropsInSilenceWhatIsArchived(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{Buffer: 1 << 20})

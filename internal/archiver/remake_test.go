@@ -16,8 +16,8 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// A database that is restored empty under the leader gets its tables again, and all that Redis still has. What was archived before is
-// a loss, also for a leader that comes later, and a first archive has none.
+// A database that is restored empty under the leader gets its tables again, and all that Redis still has. Older entries were
+// archived, and are a loss, also for a leader that comes later. A first archive has no loss.
 func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 	t.Parallel()
 	url := testpostgres.Database(t)
@@ -58,7 +58,7 @@ func TestArchiver_beginsAnewInADatabaseThatWasEmptied(t *testing.T) {
 		t.Errorf("archived since %v, %v", since, err)
 	}
 	testredis.Eventually(t, patience, trimmed, "redis keeps what it keeps without an archive")
-	// Whole nodes of the stream are trimmed. Entries until the next one has gone: what is added below makes none due.
+	// Redis trims whole nodes of the stream. Add entries until the next node has gone: entries that are added below make no node due.
 	for before := int64(0); ; {
 		n := w.rdb.XLen(t.Context(), w.keys.History).Val()
 		if n < before {
@@ -103,8 +103,8 @@ func ids(list []redis.XMessage) (all []string) {
 	return all
 }
 
-// Redis comes back empty, and the archive has more than it knows of. Then the database is emptied too: what was archived is a loss, though
-// Redis has all that it added since.
+// Redis comes back empty, and the archive has more than Redis knows of. Then the database is emptied too: the archived entries are a loss,
+// though Redis has all that it added since.
 func TestArchiver_tellsOfALossInRedisAndThenInTheDatabase(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, url string) {

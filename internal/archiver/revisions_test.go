@@ -38,8 +38,8 @@ func (w *world) revisions(a archive.Archive, name string) (n int) {
 	return n
 }
 
-// Redis keeps 50 revisions of a schedule. Those that it drops before they are archived are a loss, and those of another schedule and
-// those that are archived are none.
+// Redis keeps 50 revisions of a schedule. Revisions that it drops before they are archived are a loss. Revisions of another schedule
+// and archived ones are no loss.
 func TestArchiver_tellsWhichRevisionsItMissed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})

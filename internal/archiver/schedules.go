@@ -37,8 +37,8 @@ func (t *term) readSchedules(ctx context.Context, f *found) error {
 	return t.readChanged(ctx, names, lists, f)
 }
 
-// readChanged reads how schedules are now. One that Redis does not have, and of which it does not say that it left, was lost with
-// Redis in between: it stays in the archive.
+// readChanged reads how schedules are now. A schedule may be missing in Redis without a revision that says that it left.
+// Then Redis lost it in between, and it stays in the archive.
 func (t *term) readChanged(ctx context.Context, names []string, said [][]queue.Revision, f *found) error {
 	list, err := t.q.SchedulesNamed(ctx, names)
 	if err != nil {

@@ -33,8 +33,8 @@ type part[T any] struct {
 	was   queue.Stream
 }
 
-// begins notes a loss if the stream begins after a moment since which all of it was archived: that is gone. It is none if Redis has all
-// that it ever added, and lost none of it before: older says that it did.
+// begins notes a loss if the stream begins after since: from then on all of it was archived, and the entries between are gone. There is no
+// loss if Redis has all that it ever added, or nothing was read, unless Redis lost entries before: older says so.
 func (p *part[T]) begins(since time.Time, older bool, at func(*T) time.Time) {
 	whole := p.was.Added > 0 && p.was.Added == p.was.Length
 	if !older && (whole || len(p.items) == 0) {
@@ -50,7 +50,7 @@ func (p *part[T]) begins(since time.Time, older bool, at func(*T) time.Time) {
 }
 
 // again is how far before its position the archiver reads anew when the stream has lost its end: entries that were added since
-// may have IDs before the position, if the clock of the new primary is behind. What is read twice is archived once.
+// may have IDs before the position, if the clock of the new primary is behind. An entry that is read twice is archived once.
 const again = time.Minute
 
 // read reads on from a place, at most n entries.

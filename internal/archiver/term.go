@@ -334,7 +334,7 @@ func (t *term) tidy(ctx context.Context) error {
 		return err
 	}
 	if own := time.Now(); own.Before(now) {
-		now = own // what is removed is gone: Redis with a clock far ahead must not empty the archive
+		now = own // removed rows are gone: Redis with a clock far ahead must not empty the archive
 	}
 	return a.Trim(ctx, now)
 }

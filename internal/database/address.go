@@ -31,7 +31,7 @@ type Postgres interface {
 // parsePostgres is nil in a program that does not import package postgres.
 var parsePostgres func(url string) (Postgres, error)
 
-// RegisterPostgres gives what parses a URL. Package postgres calls it when the program begins.
+// RegisterPostgres sets the parser of URLs. Package postgres does so when the program begins.
 func RegisterPostgres(parse func(url string) (Postgres, error)) { parsePostgres = parse }
 
 // liteDriver is the name that modernc.org/sqlite has in database/sql.
@@ -102,7 +102,7 @@ func (a *Address) Open(pragmas, begin string) (*sql.DB, error) {
 	return sql.Open(liteDriver, "file:"+(&url.URL{Path: a.File}).EscapedPath()+"?"+pragmas)
 }
 
-// unclear reports whether what follows the scheme may have a password that was not escaped.
+// unclear reports whether the text behind the scheme may have a password that was not escaped.
 func unclear(rest string) bool {
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {

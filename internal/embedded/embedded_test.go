@@ -280,7 +280,7 @@ func TestClose_endsTheServerAndMayBeRepeated(t *testing.T) {
 		if s.Err() != nil {
 			t.Errorf("%s: Err after Close = %v, want nil", s.Kind(), s.Err())
 		}
-		// Another test may listen on the port by now, so only what was connected tells.
+		// Another test may listen on the port by now, so only the old connection tells.
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: a connection outlives Close: %v", s.Kind(), err)

@@ -32,7 +32,7 @@ type plain struct {
 	List  []string        `json:"list,omitempty"`
 }
 
-// What encoding/json reads and writes, this reads and writes the same.
+// The package reads and writes all that encoding/json does, and in the same way.
 func FuzzForm(f *testing.F) {
 	for _, s := range []string{
 		`{}`, ` { "text" : "a" , "n":-5,"large":9007199254740993 , "raw":{"a":[1,{"b":"}]\"\\"}]},"list":["x","y"],"new":1.5e3,"names":{"a":"b"}}`,

@@ -55,7 +55,7 @@ func oneWord(name string) string {
 }
 
 // appendEscaped appends a text on one line: with an escape in the place of a backslash and of each control character, \n \r \t or
-// \x and two hex digits. What it appends is valid UTF-8 and has no NUL: PostgreSQL stores neither.
+// \x and two hex digits. The result is valid UTF-8 without NUL, because PostgreSQL stores no other text.
 func appendEscaped(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	for _, r := range text { // an invalid byte arrives as U+FFFD

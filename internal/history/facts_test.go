@@ -104,7 +104,7 @@ func TestParseEntry_readsDamagedFacts(t *testing.T) {
 	}
 }
 
-// Whatever a handler puts out stays on its line, and comes back as text that any database stores.
+// Any output of a handler stays on its line, and comes back as text that any database stores.
 func FuzzOutput(f *testing.F) {
 	f.Add("12 rows", "http", 100)
 	f.Add("a\nb\t\r\\\x1b[0m\x7f", "", 7)

@@ -61,7 +61,7 @@ func Before(a, b string) bool {
 	return ams < bms || ams == bms && aseq < bseq
 }
 
-// place takes an ID apart. What it cannot read is 0.
+// place takes an ID apart. A part that it cannot read is 0.
 func place(id string) (ms, seq uint64) {
 	head, tail, _ := strings.Cut(id, "-")
 	ms, _ = strconv.ParseUint(head, 10, 64)
@@ -82,7 +82,7 @@ func report(n *Note, text string) {
 // maxTook is the longest time that a Duration holds, in milliseconds.
 const maxTook = int64(1<<63-1) / int64(time.Millisecond)
 
-// Parse reads what [Notes.Run] or [Range] wrote. What is not as expected is left as it is, in TaskID.
+// Parse reads what [Notes.Run] or [Range] wrote. A line that is not as expected is left as it is, in TaskID.
 func Parse(line string) Note {
 	line, more, facts, other := Split(line)
 	n := parse(line)

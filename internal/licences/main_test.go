@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The file is that of what is linked now: `make licences` writes it.
+// THIRD_PARTY_LICENSES has the licences of all that is linked now: `make licences` writes it.
 func TestLicences_areCurrent(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 // Row is one row of a table.
 type Row struct {
-	Names []string // what stands in backquotes in the first cell
+	Names []string // the texts in backquotes in the first cell
 	Cells []string // all cells, the first included
 }
 

@@ -82,8 +82,8 @@ func (p *Past) needed(ctx context.Context) (archive.Archive, error) {
 	return p.Archive(ctx)
 }
 
-// whole reports whether Redis has all of the history that ever was. One that came back empty has not: it does not know any more since
-// when the namespace is archived, or begins later than that.
+// whole reports whether Redis has all of the history that ever was. A Redis that came back empty has not: it no longer knows
+// since when the namespace is archived, or begins later than that.
 func (p *Past) whole(ctx context.Context) (bool, error) {
 	first, err := p.q.HistorySince(ctx)
 	if err != nil || !first.IsZero() {
@@ -123,8 +123,8 @@ func (p *Past) HistoryOf(ctx context.Context, schedule string, since time.Time, 
 	return r.run(ctx)
 }
 
-// reading reads the history on from an entry. What Redis has dropped meanwhile, because it was archived, it reads in the
-// archive.
+// reading reads the history on from an entry. It reads entries in the archive that Redis has dropped meanwhile because they
+// were archived.
 type reading struct {
 	*Past
 	schedule string
@@ -264,7 +264,7 @@ func (p *Past) knownWith(ctx context.Context, a archive.Archive, upTo string, si
 		return k, err
 	}
 	t, err := p.q.HistoryTail(ctx, "", 1)
-	if len(t.Items) > 0 { // what came between is lost, and the follower has not noted that yet
+	if len(t.Items) > 0 { // the entries between are lost, and the follower has not noted that yet
 		k.Gaps = append(k.Gaps, Gap{history.At(upTo), t.Items[0].At})
 	}
 	return k, err

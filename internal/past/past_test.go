@@ -128,7 +128,7 @@ func TestHistory_hasNoGapAndNoDoubleAtTheSeam(t *testing.T) {
 	}
 }
 
-// What Redis drops while it is read, because it was archived, is read in the archive.
+// If Redis drops archived entries while the history is read, they are read in the archive.
 func TestHistory_readsOnInTheArchiveWhenRedisDropsMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

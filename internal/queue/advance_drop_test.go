@@ -7,7 +7,7 @@ import (
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
-// At maxmemory too, what is dropped leaves, and is taken off the runs in the same step.
+// At maxmemory too, dropped slots leave, and are taken off the runs in the same step.
 func TestAdvance_dropsWhileRedisIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Private(t).Client())

@@ -166,7 +166,7 @@ func TestAdvance_dropsWhatWasNotClaimed(t *testing.T) {
 		same(t, "records", w.count(w.keys.Tasks), 2)
 		same(t, "slot", w.last("s").Slot, ms(9000))
 		same(t, "runs: those that were dropped did not run", w.last("s").Runs, 2)
-		// One that waits for another attempt has begun, and stays.
+		// A slot that waits for another attempt has begun, and stays.
 		retry := step("s", w.last("s"))
 		retry.Drop = []queue.Drop{drop("s", ms(9000), ms(8999))}
 		dropped, _ = a.advance(retry)

@@ -31,10 +31,10 @@ const (
 // Asked is the finding of [Queue.ClaimAnswer] about a request: one of five.
 type Asked string
 
-// What may be known of a request.
+// The findings about a request.
 const (
 	AnswerClaimed Asked = "claimed" // this caller is the first, and goes ahead
-	AnswerAgain   Asked = "again"   // an earlier caller went ahead and was lost, or this one did and got no reply: what was done is not known
+	AnswerAgain   Asked = "again"   // an earlier caller went ahead and was lost, or this one did and got no reply: the outcome is not known
 	AnswerRunning Asked = "running" // another caller has gone ahead, and has no answer yet
 	AnswerOther   Asked = "other"   // another request was made under this ID
 	AnswerKept    Asked = "kept"    // another caller has the answer
@@ -87,7 +87,7 @@ func (q *Queue) sealAnswer(c *AnswerClaim, answer []byte) []byte {
 	return box.Append([]byte(sealedAnswer))
 }
 
-// openAnswer decrypts what sealAnswer encrypted. Without its key, what was done is not known here.
+// openAnswer decrypts an answer that sealAnswer encrypted. Without its key this process cannot tell the answer.
 func (q *Queue) openAnswer(c *AnswerClaim, text string) ([]byte, error) {
 	sealed, ok := strings.CutPrefix(text, sealedAnswer)
 	if !ok {

@@ -43,7 +43,7 @@ func TestAnswer_isGivenToTheSameRequest(t *testing.T) {
 	})
 }
 
-// A caller that was lost keeps its claim until it ends. What the caller says later changes nothing.
+// A caller that was lost keeps its claim until the claim ends. A later answer of that caller changes nothing.
 func TestAnswer_ofACallerThatWasLost(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

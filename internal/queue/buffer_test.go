@@ -39,8 +39,8 @@ func (w *world) takes() (n int64) {
 
 const mib = 1 << 20
 
-// Promise 10: what Redis keeps for an archive is bounded by bytes, whatever the size of its entries. The oldest leave, of the
-// larger stream first.
+// Promise 10: the entries that Redis keeps for an archive are bounded by bytes, whatever their size. The oldest entries of the
+// larger stream leave first.
 func TestPromise10_theBufferOfAnArchiveIsBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	type some struct{ entries, bytes int }

@@ -57,7 +57,7 @@ type Bulk struct {
 	At    time.Time // of the last note
 
 	Matched, Changed, Unreadable int
-	// Short: the counts may lack what a call changed whose answer nobody got, because the worker or Redis was lost.
+	// Short: the counts may lack the changes of a call whose answer nobody got, because the worker or Redis was lost.
 	Short  bool
 	Cursor string // where it goes on
 	Said   string // who stopped it, or why it failed
@@ -137,8 +137,8 @@ type bulkPayload struct {
 	Reason string          `json:"reason,omitempty"`
 }
 
-// StopBulk stops a bulk action in the name of the actor: its worker does nothing more after the page that it is at. One that has ended
-// stays as it is. It returns [task.ErrNotFound] if there is none.
+// StopBulk stops a bulk action in the name of the actor: its worker does nothing more after the page that it is at. An action that
+// has ended stays as it is. StopBulk returns [task.ErrNotFound] if there is none.
 func (q *Queue) StopBulk(ctx context.Context, id string) (Bulk, error) {
 	b, err := q.askBulk(ctx, "stop", Bulk{ID: id}, "", &task.Task{})
 	if err == nil && b.State == BulkStopped { // if this fails, the run learns that it is void

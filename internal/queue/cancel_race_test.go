@@ -52,7 +52,7 @@ func TestCycle_whatIsToBeCancelledIsNotMoved(t *testing.T) {
 	})
 }
 
-// Nor is one that is behind cancelled because a newer slot replaces those on time.
+// A run that is behind is not cancelled either when a newer slot replaces those on time.
 func TestCycle_whatIsBehindIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -235,7 +235,7 @@ func TestChanged_damagedVersions(t *testing.T) {
 	})
 }
 
-// What is restored from an archive yields to whatever somebody did under the name, also if that left nothing.
+// A schedule that is restored from an archive yields to any change that somebody made under its name, also to a deletion.
 func TestChange_neverMakesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -30,7 +30,7 @@ const (
 	outcomes
 )
 
-// Settlement is the outcome of one run. ID and Fence name the claim. Which of the other fields count depends on Outcome.
+// Settlement is the outcome of one run. ID and Fence name the claim. Outcome decides which other fields count.
 type Settlement struct {
 	ID      string
 	Fence   int64

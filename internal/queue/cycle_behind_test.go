@@ -50,7 +50,7 @@ func TestCycle_whatIsBehindNeitherDropsNorIsDropped(t *testing.T) {
 	}
 }
 
-// Among themselves those on time go by their policy, whatever is behind.
+// Slots on time go by their policy among themselves, whatever slots are behind.
 func TestCycle_whatIsOnTimeGoesByItsPolicy(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[task.Overlap]struct{ skipped, next string }{

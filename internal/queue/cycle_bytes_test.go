@@ -46,8 +46,8 @@ func TestCycle_boundsTheBytesOfAClaim(t *testing.T) {
 	})
 }
 
-// A flood of large tasks takes its part of a claim, and leaves the other types of its queue theirs. What is less urgent
-// waits for all of it.
+// A flood of large tasks takes its part of a claim, and leaves the other types of its queue theirs. Less urgent tasks
+// wait for the whole flood.
 func TestCycle_sharesTheBytesOfAClaim(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -40,7 +40,7 @@ func TestCycle_claimsOnlyWhenPermitted(t *testing.T) {
 					same(t, c.by.id+" claimed", len(r.Claimed) == 1, c.want)
 					same(t, c.by.id+" is told what is due", r.LeftDue, c.want)
 				}
-				// One that drains takes nothing, in any mode.
+				// An instance that drains takes nothing, in any mode.
 				_, err := w.reg.Resign(t.Context(), "new1", new1.gen)
 				w.must(err)
 				same(t, "draining", new1.cycle(1, lanesOf("job")).MayClaim, false)
@@ -143,7 +143,7 @@ func TestCycle_nextDueIsExact(t *testing.T) {
 	})
 }
 
-// The limit of a type holds over all instances, and what it keeps from running does not make anybody spin.
+// The limit of a type holds over all instances, and the tasks that it keeps from running make no instance spin.
 func TestCycle_limitsAType(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -52,8 +52,8 @@ func TestCycle_claimsInOrderWhereverDueTimesChange(t *testing.T) {
 	})
 }
 
-// What a claim took of tasks that are due at once is there again if Redis refuses the call later on, also those of them
-// that the claim did not give out.
+// A claim takes tasks that are due at once. If Redis refuses the call later on, they are all there again, also those that
+// the claim did not give out.
 func TestCycle_aRefusedClaimOfOneMomentLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -34,8 +34,8 @@ func (w *waits) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// With a replica that answers, each write waits for it. With one that does not, one write waits, those of the next
-// second do not, and it is said once; and again when there are enough.
+// With a replica that answers, each write waits for it. With a replica that does not, one write waits, and those
+// of the next second do not. This is reported once, and again when there are enough replicas.
 func TestDurable_waitsForReplicasAndSaysWhenThereAreTooFew(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
@@ -115,8 +115,8 @@ func TestDurable_aPrimaryLostWhileWaitingHasNotAnswered(t *testing.T) {
 	}
 }
 
-// Strict: what no replica has is not answered, so nothing of it is begun; when there is a replica again it is, though it
-// was written before.
+// Strict: a write that no replica has is not answered, so claimed tasks do not begin. They begin when there is a replica
+// again, though the claim was written before.
 func TestDurable_strict(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
@@ -144,7 +144,7 @@ func TestDurable_strict(t *testing.T) {
 	if r, err := w.q.Cycle(t.Context(), c.request(1, lanesOf("job"))); !errors.Is(err, task.ErrUnreplicated) || r != nil {
 		t.Errorf("it may begin %+v, %v", r, err)
 	}
-	// What it holds can be read: one that leaves must know that to hand it back.
+	// Its claims can be read: an instance that leaves must know them to hand them back.
 	if held, _, err := w.q.Claims(t.Context(), c.gen, c.id); err != nil || len(held) != 2 {
 		t.Errorf("it holds %d tasks, want a and b, %v", len(held), err)
 	}
@@ -163,7 +163,7 @@ func TestDurable_strict(t *testing.T) {
 	}
 }
 
-// A primary that lost a replica gives nothing away for a moment. If it is the primary after all, what was claimed is begun.
+// A primary that lost a replica gives nothing away for a moment. If it is the primary after all, the claimed tasks begin.
 func TestDurable_aPrimaryThatLostAReplicaIsSuspect(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)
@@ -223,7 +223,7 @@ func BenchmarkDurable(b *testing.B) {
 	}
 }
 
-// A primary that becomes a replica while it waits has not answered either: what it was told is about to be lost.
+// A primary that becomes a replica while it waits has not answered either: the write is about to be lost.
 func TestDurable_aPrimaryDemotedWhileWaitingHasNotAnswered(t *testing.T) {
 	t.Parallel()
 	primary, replica := testredis.Replicated(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What has ended is replaced in the step that adds the task again. What waits or runs stays, with its unique key.
+// A task that has ended is replaced in the step that adds it again. A task that waits or runs stays, with its unique key.
 func TestEnqueueAgain(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

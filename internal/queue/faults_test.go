@@ -18,7 +18,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// A full Redis takes nothing new, and nothing half; but what is in it is worked off, and leases are renewed.
+// A full Redis takes nothing new, and nothing half; but the tasks in it are worked off, and leases are renewed.
 func TestFullRedis_isWorkedOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Private(t).Client())

@@ -91,7 +91,7 @@ func (f *full) bulk() error {
 	return err
 }
 
-// At maxmemory, what keeps the beat and what makes room passes; what brings something new is refused, whole.
+// At maxmemory, calls that keep the beat or make room pass. Calls that bring something new are refused, whole.
 func TestFullRedis_whatPassesAndWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Private(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// How far a schedule has come: what is read is written so that it is read the same.
+// A [Last] that was read is written so that it is read the same again.
 func FuzzParseLast(f *testing.F) {
 	for _, s := range []string{"1 2 3 4 0", "1 2 3 4 1", "", "1 2 3 4", "1 2 3 4 5 6", "-1 -2 -3 -4 0", "9223372036854775808 0 0 0 0", "0x1 2 3 4 0", "1\n2 3 4 0", "a"} {
 		f.Add(s)

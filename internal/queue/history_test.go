@@ -62,7 +62,7 @@ func TestHistory_isFollowedFromAPosition(t *testing.T) {
 	})
 }
 
-// What is read a few entries at a time, because they may be large, is read as a whole.
+// Entries are read a few at a time, because they may be large, but all of them are read.
 func TestRuns_areReadOverPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), archived)

@@ -224,7 +224,7 @@ func (q *Queue) findHeld(ctx context.Context, t *task.Task) (f Found, ok bool, e
 	}
 }
 
-// heldSep parts the fields of a member of held; what sorts before heldEnd behind a key is a member of that key.
+// heldSep parts the fields of a member of held. The members of a key sort between the key with heldSep and the key with heldEnd.
 const (
 	heldSep = "\x1f"
 	heldEnd = "\x20"

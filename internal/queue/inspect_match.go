@@ -11,7 +11,7 @@ import (
 )
 
 // mayBe reports from the ID alone whether a task may belong to the schedule that is asked for. The ID of a slot is
-// name@ms; that of a run by hand begins with name!.
+// name@ms; the ID of a run by hand begins with name!.
 func (o *ListOptions) mayBe(id string) bool {
 	if o.Backfill && !strings.HasSuffix(id, BackfillMark) {
 		return false

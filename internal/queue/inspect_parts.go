@@ -40,7 +40,7 @@ func inOrder(state task.State) func(a, b cursor) int {
 	}
 }
 
-// merge makes one page of many. It ends where the first of them does that has a next one: what comes behind, others may have.
+// merge makes one page of many. It ends at the first end of a page that has a next one: tasks behind that may not be read yet.
 func merge(pages []Page, limit int, order func(a, b cursor) int) Page {
 	type place struct{ page, task int }
 	var places []place

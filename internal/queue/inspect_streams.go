@@ -151,7 +151,7 @@ func (q *Queue) HistoryAfter(ctx context.Context, id string, fn func(history.Ent
 }
 
 // RunsAfter is [Queue.HistoryAfter] for the runs of tasks that no schedule made. They are noted only for an archive (see
-// [Caps]), and lie in a stream of their own: who reads the history meets slots alone, as far back as ever.
+// [Caps]), and lie in a stream of their own: a reader of the history meets slots alone, as far back as ever.
 func (q *Queue) RunsAfter(ctx context.Context, id string, fn func(history.Entry) error) error {
 	return q.entriesFrom(ctx, q.keys.Runs, after(id), fn)
 }

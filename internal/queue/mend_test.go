@@ -16,7 +16,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// A key that something else has made one of another type is set aside, whole, and what needs it goes on.
+// If another program changes the type of a key, the key is set aside, whole, and the calls that need it go on.
 func TestMend_setsKeysOfAnotherTypeAside(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

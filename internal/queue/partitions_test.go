@@ -67,7 +67,7 @@ func TestSplit_notOfWhatIsInUse(t *testing.T) {
 	})
 }
 
-// Who does not know that a namespace is split changes nothing in it.
+// A caller that does not know that a namespace is split changes nothing in it.
 func TestSplit_refusesThoseWhoDoNotKnow(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -138,7 +138,7 @@ func TestList_endsAPageOfLargeTasksEarly(t *testing.T) {
 	}
 }
 
-// What an answer has of other states counts.
+// The bytes that an answer has of other states count.
 func TestList_countsWhatTheCallerHas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Mini(t).Client)

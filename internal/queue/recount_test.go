@@ -26,7 +26,7 @@ func TestRecount_findsNothingWrong(t *testing.T) {
 	s.as(t, before)
 }
 
-// If the counts are written over, those of what runs are there again: nothing runs beside it that may not.
+// If the counts are written over, those of the running tasks are there again: no task runs beside them that may not.
 func TestRecount_holdsWhatRuns(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -19,7 +19,7 @@ type Revision struct {
 	Number int64
 	// Before is the number of the revision before it; 0 if none was known.
 	Before int64
-	// At is when it was made; zero for a change by a release that notes no revisions.
+	// At is when it was made.
 	At time.Time
 	// What is the last word of the change's event: made, changed, deleted, retired, restored or reverted.
 	What string
@@ -30,8 +30,7 @@ type Revision struct {
 }
 
 // Revisions returns the revisions of a schedule, the newest first: at most 50, and 256 KiB of them. They are kept for
-// [RetiredKept] after the schedule is gone. Those of a change by a release that notes none are missing, but for what the
-// schedule said when a later one was noted.
+// [RetiredKept] after the schedule is gone.
 func (q *Queue) Revisions(ctx context.Context, name string) ([]Revision, error) {
 	text, err := q.rdb.HGet(ctx, q.keys.Revisions, name).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {

@@ -78,7 +78,7 @@ func TestChange_boundsRevisions(t *testing.T) {
 	})
 }
 
-// What is damaged is left out, and keeps no change from being made.
+// A damaged revision is left out, and keeps no change from being made.
 func TestRevisions_leaveOutWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -25,8 +25,8 @@ type Stored struct {
 	Definition string     // "" if there is no such schedule
 	Last       string     // the last run; a [Change] names it as Expect, and must find it unchanged
 	Behind     string     // the slots that the schedule is behind with: see [Behind]
-	Pause      string     // what is noted of its pause, or of its last one: see [ParsePause]
-	Seal       *seal.Keys // what opens the payload of the definition, and encrypts that of a new one
+	Pause      string     // the note on its pause, or on its last one: see [ParsePause]
+	Seal       *seal.Keys // the keys that open the payload of the definition, and encrypt that of a new one
 }
 
 // Absent reports whether there is no such schedule.
@@ -88,8 +88,8 @@ func (a Anchor) arg() string {
 	return ""
 }
 
-// Change creates, changes, pauses, resumes or deletes a schedule. One that brings a definition, deletes or retires is a
-// revision: see [Queue.Revisions].
+// Change creates, changes, pauses, resumes or deletes a schedule. A change that brings a definition, deletes or retires
+// is a revision: see [Queue.Revisions].
 type Change struct {
 	Name       string
 	Expect     string // the last run as the caller read it; "" if the schedule must not exist; see [Never]
@@ -100,12 +100,12 @@ type Change struct {
 	Anchor     Anchor
 	Pause      *bool
 	Reason     string    // why it is paused
-	Noted      string    // what was noted of its pause before Redis lost it: see [ParsePause]
+	Noted      string    // the note on its pause before Redis lost it: see [ParsePause]
 	FromNow    bool      // moves the last run to now: the next slot is the first one after now
 	Settled    time.Time // moves the last run to this moment, if not zero: Note accounts for the slots up to it
 	Runs       int64     // how often a schedule that is made again has run
 	Event      string    // for the events; its last word says what the revision is
-	Changes    string    // for the events: what was before and is after
+	Changes    string    // for the events: the values before and after
 	Note       string    // for the history
 	Behind     string    // the slots that it was behind with, as the caller read them
 	Remains    string    // the slots that it is behind with afterwards; if equal to Behind, the script leaves them alone

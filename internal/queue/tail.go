@@ -27,7 +27,7 @@ type Tail[T any] struct {
 	Stream Stream
 }
 
-// Stream describes a stream. What Redis does not tell is zero.
+// Stream describes a stream. A value that Redis does not tell is zero.
 type Stream struct {
 	First, Last string // the IDs of the oldest entry, and of the one that was added last
 	Length      int64
@@ -121,13 +121,13 @@ func (q *Queue) TrimHistory(ctx context.Context, seen Stream) (int64, error) {
 	return q.trim(ctx, q.keys.History, seen, q.caps.History, "")
 }
 
-// TrimRuns is [Queue.TrimHistory] for the runs of tasks that no schedule made, of which a few entries stay. Needed is the ID of one
-// that is read elsewhere ("": none is): it stays too, and all that came after it, but no more than of the history.
+// TrimRuns is [Queue.TrimHistory] for the runs of tasks that no schedule made, of which a few entries stay. Needed is the ID of an
+// entry that is read elsewhere ("": none is). It stays too, with all that came after it, but no more entries than of the history.
 func (q *Queue) TrimRuns(ctx context.Context, seen Stream, needed string) (int64, error) {
 	if needed != "" && seen.Length > int64(q.caps.History) {
 		return q.trim(ctx, q.keys.Runs, seen, q.caps.History, "")
 	}
-	if history.Before(seen.Last, needed) { // what came after seen is not archived
+	if history.Before(seen.Last, needed) { // entries after seen are not archived
 		needed = seen.Last
 	}
 	return q.trim(ctx, q.keys.Runs, seen, runsKept, needed)
@@ -240,7 +240,7 @@ func (q *Queue) Regained(ctx context.Context) (state string, err error) {
 const (
 	Regaining   = "begun"   // the leader restores what the archive knows of declared schedules
 	FromNothing = "nothing" // there was no archive
-	FromArchive = "archive" // what the archive has is there
+	FromArchive = "archive" // the schedules of the archive are there
 )
 
 // NoteRegained notes a state; see [Queue.Regained].

@@ -62,7 +62,7 @@ func TestHistoryTail_saysWhatIsMissingAndWhatIsLeft(t *testing.T) {
 	})
 }
 
-// What is trimmed is counted from the oldest entry: what was added since, and another stream's beginning, move nothing.
+// The trimmed entries are counted from the oldest: later entries change nothing, and a stream with another beginning stays whole.
 func TestTrimHistory_removesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t), queue.Caps{History: 100})
@@ -82,7 +82,7 @@ func TestTrimHistory_removesOnlyWhatWasSeen(t *testing.T) {
 	}
 }
 
-// What is archived stays for who says that he needs it, up to the cap of the history.
+// Archived entries stay for a reader that says that it needs them, up to the cap of the history.
 func TestTrimRuns_keepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Real(t)

@@ -18,8 +18,8 @@ type Keys struct {
 	byID      map[string]cipher.AEAD
 }
 
-// New returns the keys of a config for a namespace, or nil if it has none. What is sealed in one namespace opens in no other. It returns
-// the error of [task.Encryption.Validate].
+// New returns the keys of a config for a namespace, or nil if it has none. A box of one namespace opens in no other. New returns the
+// error of [task.Encryption.Validate].
 func New(e task.Encryption, namespace string) (*Keys, error) {
 	if err := e.Validate(); err != nil || len(e.Keys) == 0 {
 		return nil, err
@@ -52,7 +52,7 @@ func (k *Keys) First() string {
 }
 
 // Seal returns a box that opens only for its owner. It returns nil if no key seals, or if there is nothing to seal. The secret paths of
-// a payload go into the box too: who can write to Redis can change them there, and must not uncover by that what a box hides.
+// a payload go into the box too: a user who may write to Redis can change them outside it, and must not uncover by that what a box hides.
 func (k *Keys) Seal(o Owner, plain []byte, secret []string) *task.Sealed {
 	if k == nil || k.first == "" || len(plain) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func unpacked(b []byte) (plain []byte, secret []string, err error) {
 	return b, secret, err
 }
 
-// Stale reports whether a box, or nil for what is not sealed, is not sealed as these keys would seal it now.
+// Stale reports whether a box is not sealed as these keys would seal it now. Nil stands for a payload that is not sealed.
 func (k *Keys) Stale(b *task.Sealed) bool {
 	if b == nil {
 		return k.First() != ""
@@ -113,7 +113,7 @@ func (k *Keys) Stale(b *task.Sealed) bool {
 	return b.Key != k.First()
 }
 
-// What a box belongs to. The letters are stored.
+// The kinds of owners of a box. The letters are stored.
 const (
 	OfTask     = 't'
 	OfSchedule = 's'

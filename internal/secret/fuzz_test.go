@@ -29,7 +29,7 @@ func spelt(text string) []string {
 	return list
 }
 
-// A secret in any spelling leaves nothing of it in a text: what is shown is the same as for another secret of the same shape.
+// A secret in any spelling leaves nothing of it in a text, and the text around it stays.
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{"hunter2hunter2", "a b+c/d?e", "p%40ss\\w\"rd", "\u00e9\u00e9\u00e9\U0001f600", "https://u:p%40w@h.example/a b?c=d#e", "<&>;\n\t'"} {
 		f.Add(s)

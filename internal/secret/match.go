@@ -11,7 +11,7 @@ const (
 	startOf   = 8 // anywhere
 )
 
-// mark is a secret that begins at a byte: what is shown in its place, and where it ends, or 0.
+// mark is a secret that begins at a byte: the text that is shown in its place, and its end, or 0.
 type mark struct {
 	shown string
 	end   int

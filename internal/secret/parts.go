@@ -76,7 +76,7 @@ func addParts(found map[string]bool, text string, depth int) {
 	}
 }
 
-// addWord adds a word, its end behind a colon (a password behind its user), and what it says in base64.
+// addWord adds a word, its end behind a colon (a password behind its user), and the text that it encodes in base64.
 func addWord(found map[string]bool, word string, depth int) {
 	addPart(found, word, leastPart)
 	if _, behind, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(behind, "//") {

@@ -103,7 +103,7 @@ type walk struct {
 	hide func(v any) // is called with each value that is left out
 }
 
-// value writes one value. Left are the paths that lead below it; one of no parts says that it is secret.
+// value writes one value. Left are the paths that lead below it; a path of no parts says that the value is secret.
 func (w *walk) value(left [][]string) {
 	token, err := w.in.Token()
 	if err != nil {
@@ -153,7 +153,7 @@ func below(left [][]string, name string) (list [][]string) {
 	for _, path := range left {
 		switch {
 		case len(path) == 0:
-			list = append(list, path) // all below what is secret is secret
+			list = append(list, path) // all below a secret is secret
 		case path[0] == "*" || strings.EqualFold(path[0], name):
 			list = append(list, path[1:])
 		}

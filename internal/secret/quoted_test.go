@@ -8,7 +8,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What an error quotes may be a URL of any kind, and cut before its @.
+// The value that an error quotes may be a URL of any kind, and may be cut before its @.
 func TestText_ofQuotedValues(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{

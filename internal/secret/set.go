@@ -18,7 +18,7 @@ const tooMany = "(not shown: the payload has more than 1,000 secret values)"
 
 // Set is a set of secret texts. The zero value and a nil Set have none. It finds a secret as it is; in other case, or with other
 // white space; with the escapes of JSON, Go, URLs or HTML, one within the other too; in base64, also as a part of what is encoded; and
-// in hex. It finds the parts of a secret too, see [Set.parts]: words, what they are in base64, and parts of a URL. It also finds the
+// in hex. It finds the parts of a secret too, see [Set.parts]: words, also decoded from base64, and parts of a URL. It also finds the
 // start of a secret or a part: its first 8 bytes anywhere, and 4 at the end of a text. Finding takes time by the length of the text and of the secrets.
 type Set struct {
 	all    string // in place of each text
@@ -27,7 +27,7 @@ type Set struct {
 	once   sync.Once
 }
 
-// value is a secret, and what is shown in its place.
+// value is a secret, and the text that is shown in its place.
 type value struct{ text, shown string }
 
 // OfPayload returns the values of a payload that lie at secret paths; nil if there are none.

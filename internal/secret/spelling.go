@@ -127,7 +127,7 @@ func backslash(rest string) (string, int) {
 	return string(r), len(rest) - len(tail)
 }
 
-// form is a folded spelling of a secret, and what is shown in its place.
+// form is a folded spelling of a secret, and the text that is shown in its place.
 type form struct{ text, shown string }
 
 // spellings makes the forms once.

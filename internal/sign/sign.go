@@ -26,7 +26,7 @@ func Of(key []byte, id, timestamp, body string) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// ErrKey reports that what stands behind whsec_ is not base64.
+// ErrKey reports that the text behind whsec_ is not base64.
 var ErrKey = errors.New("not base64 behind whsec_")
 
 // Key reads a key as a person writes it: whsec_ and base64, or else the bytes of the text itself.

@@ -29,8 +29,8 @@ func TestCursor_isWhatItsTextSays(t *testing.T) {
 	}
 }
 
-// Whoever reads the events of partitions in any order, and goes on with the cursor after any of them, gets each once. An ID alone goes on
-// behind all that lie before it in one list.
+// A reader may read the events of partitions in any order, and go on with the cursor after any of them: it gets each once. An ID alone
+// goes on behind all events that lie before it in one list.
 func TestCursor_losesNoneAndDoublesNone(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

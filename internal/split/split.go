@@ -1,4 +1,4 @@
-// Package split says in which partition of a namespace a schedule or a task lies. What it says is as lasting as the keys in Redis:
+// Package split says in which partition of a namespace a schedule or a task lies. Its answers must last as long as the keys in Redis:
 // another answer for a name would lose what lies under it.
 package split
 

@@ -14,7 +14,7 @@ import (
 	"github.com/onbeat/onbeat/task"
 )
 
-// What lies in Redis was put there by these answers: they never change.
+// These answers decided where the keys in Redis lie, so they never change.
 func TestMap_neverMovesAName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func LacksRight(err error) bool {
 	})
 }
 
-// What Redis 7 and later say in place of NOPERM if a script calls the command, and what Valkey 9.1 and later say.
+// The words of Redis 7 and later in place of NOPERM if a script calls the command, and the words of Valkey 9.1 and later.
 const (
 	deniedInScript         = "The user executing the script can't"
 	deniedInScriptOfValkey = "ACL failure in script"
@@ -85,7 +85,7 @@ func Classify(err error) error {
 		if known, _, ok := strings.Cut(text, ", with args beginning with"); ok {
 			return errors.New(known) // a proxy may not know AUTH, and quotes its arguments, which are the password
 		}
-		inScript := strings.HasPrefix(text, "Error running script") // of Redis 6.2, which says where before it says what
+		inScript := strings.HasPrefix(text, "Error running script") // of Redis 6.2, which names the place before the error
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.prefix) || strings.HasPrefix(reply.Error(), r.prefix) || strings.Contains(text, "-"+r.prefix+" ") ||
 				inScript && strings.Contains(text, ": "+r.prefix) {

@@ -109,7 +109,7 @@ func TestDial_isNotTakenBackByASlowSentinel(t *testing.T) {
 	testredis.Eventually(t, 10*time.Second, set, "it writes")
 	newer.slow.Store(int64(time.Second))
 	for range 2 {
-		time.Sleep(600 * time.Millisecond) // until what is known is asked for anew
+		time.Sleep(600 * time.Millisecond) // until the sentinels are asked anew
 		_ = primary.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err()
 		testredis.Eventually(t, 10*time.Second, set, "it writes again")
 	}
@@ -137,7 +137,7 @@ func TestDialer_logsOnceWhichSentinelIsWrong(t *testing.T) {
 		_ = conn.Do(t.Context(), "quit").Err()
 		_ = conn.Ping(t.Context()).Err() // it finds the connection closed
 		_ = conn.Close()
-		time.Sleep(550 * time.Millisecond) // until what is known is asked for anew
+		time.Sleep(550 * time.Millisecond) // until the sentinels are asked anew
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	if len(lines) != 1 {
@@ -150,7 +150,7 @@ func TestDialer_logsOnceWhichSentinelIsWrong(t *testing.T) {
 	}
 }
 
-// Sentinels that all lead nowhere are named, each with what it says, and it may be tried again.
+// Sentinels that all lead nowhere are named, each with its answer, and the call may be tried again.
 func TestDial_saysWhatTheSentinelsName(t *testing.T) {
 	t.Parallel()
 	_, replica := testredis.Replicated(t)
@@ -202,7 +202,7 @@ func TestDial_asksSentinelsOnceForMany(t *testing.T) {
 	all.Wait()
 	f.Lock()
 	defer f.Unlock()
-	if f.asked > 3 { // the first dial, and what go-redis asks by itself
+	if f.asked > 3 { // the first dial, and the questions of go-redis itself
 		t.Errorf("it was asked %d times", f.asked)
 	}
 }

@@ -91,7 +91,7 @@ func TestDecode_showsNotAllOfAVeryLongKey(t *testing.T) {
 	}
 }
 
-// What Decode and Exact accept has, decoded and encoded again, the same value in each field.
+// A document that Decode and Exact accept has the same value in each field after it is encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"name":"x","level":"low","n":3,"at":"2030-01-31T09:00:00Z","inner":{"gap":"y"},"list":[{"gap":"z"}],"payload":[1]}`))
 	f.Add([]byte(`{"name":"x","Name":"y"}`))

@@ -86,9 +86,9 @@ func tokenAt(data []byte, place int) []byte {
 }
 
 // List returns the values of the list that the object in data has under a name, each as it is written there, and the object with an
-// empty list in its place. Of more than most values it returns one more. It copies nothing else, so it is the first look at a document that may be too
-// large. The data must be valid JSON. What
-// is no list stays where it is, and without the name List returns no object.
+// empty list in its place. If there are more than most values, List returns most+1 of them. It copies nothing else, so it is the first
+// look at a document that may be too large. The data must be valid JSON. A value that is no list stays where it is, and without the name
+// List returns no object.
 func List(data []byte, name string, most int) (values [][]byte, rest []byte) {
 	l := lexer{data: data}
 	if k, _ := l.next(); k != '{' {

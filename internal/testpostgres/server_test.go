@@ -21,7 +21,7 @@ func query(t *testing.T, url, sql string) (n int) {
 	return n
 }
 
-// What was committed outlasts a crash of the server, which comes back where it was.
+// Committed rows outlast a crash of the server, which comes back where it was.
 func TestPrivate_comesBackAfterACrash(t *testing.T) {
 	t.Parallel()
 	s := testpostgres.Private(t)

@@ -112,7 +112,7 @@ func (c *ClusterGroup) Owner(t testing.TB, key string) *Server {
 		if err != nil {
 			return err
 		}
-		ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // what replaces it begins with Redis 7
+		ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // its replacement begins with Redis 7
 		for _, r := range ranges {
 			if int64(r.Start) <= slot && slot <= int64(r.End) && len(r.Nodes) > 0 {
 				owner = c.at(t, r.Nodes[0].Addr)

@@ -2,7 +2,7 @@ package testredis
 
 import "testing"
 
-// Part cuts the replicas off from the primary, which goes on: what is written from now on is lost with it. The sentinels
+// Part cuts the replicas off from the primary, which goes on: writes from now on are lost with it. The sentinels
 // still reach all servers, so they notice nothing. [SentinelGroup.Join] ends it.
 func (g *SentinelGroup) Part(t testing.TB) {
 	t.Helper()

@@ -28,7 +28,7 @@
 // ONBEAT_TEST_ON restricts 2 to 4 to one: container, child or miniredis. A package without containers ignores the first of
 // these words. With ONBEAT_REQUIRE_REAL=1, a test fails that would run on miniredis or be skipped without a real server.
 //
-// Which function to use: [Client] for most tests; [Mini] for fast ones and for testing/synctest; [Each] for what must hold
+// Use [Client] for most tests; [Mini] for fast ones and for testing/synctest; [Each] for what must hold
 // on both; [Real] for what miniredis cannot do; [Private] for faults; [Replicated], [Sentinels], [Cluster] and [OnDisk] for
 // what a Redis may lose.
 package testredis

@@ -64,8 +64,8 @@ func (t *Tracer) wait(ctx context.Context, tk *task.Task, until time.Time) {
 	span.End(trace.WithTimestamp(until))
 }
 
-// Failed makes the first attempt of a slot, if it is sampled, what the next attempts have a link to. The caller writes the record
-// afterwards.
+// Failed gives the task of a slot a link to its first attempt, if that is sampled. The next attempts have this link. The caller writes
+// the record afterwards.
 func (r *Run) Failed() {
 	if t := r.task; t.Schedule != "" && t.Attempt == 1 {
 		if first := link(r.span); first != "" {

@@ -6,7 +6,7 @@
 -- ARGV[1] token  [2] how long to take it for (ms)  [3] ttl (ms)
 -- ARGV[4] waiter, or "": do not wait  [5] step of the line (ms)
 -- Returns {1, fence, now}; or {0, ms until the lease ends, ms after which to look again}.
--- O(log waiters). Asking again with the same token is safe: what was taken stays taken.
+-- O(log waiters). Asking again with the same token is safe: a lock that was taken stays taken.
 --
 -- The fence is at least the time in µs, so it rises even after Redis lost it, or let it expire.
 local lock, fence, wait = KEYS[1], KEYS[2], KEYS[3]

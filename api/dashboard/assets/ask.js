@@ -1,9 +1,9 @@
 // Questions and messages to the one who looks.
 import { $, clone, el, fill } from './dom.js';
 
-// ask shows a dialog. act(data) is called when it is confirmed: while it works the dialog waits, and what it throws is shown in it.
+// ask shows a dialog. act(data) is called when it is confirmed: while act works the dialog waits, and if act throws, the dialog says so.
 // It resolves to what act returned, or to undefined if the dialog was left. Body is text, a node, or a list of them; fields with a
-// name are in data (a FormData). ready(dialog, signal) is called when the dialog opens: what must be known before it can be confirmed. It
+// name are in data (a FormData). ready(dialog, signal) is called when the dialog opens, to find out all that is needed to confirm. It
 // returns false if there is nothing to confirm. The signal, which act gets too, aborts when the dialog is left.
 export function ask({ title, body = [], action, danger = false, act, ready }) {
   const dialog = clone('ask', { title });

@@ -48,15 +48,15 @@ export function fill(root, fields) {
   return root;
 }
 
-// replace puts other children in place of those of an element. If one of those had the focus, what is there now has it: else who has no
-// mouse would begin at the top of the page again.
+// replace puts other children in place of those of an element. If an old child had the focus, the first button or link gets it: else a
+// person without a mouse would begin at the top of the page again.
 export function replace(e, ...children) {
   const held = e !== document.activeElement && e.contains(document.activeElement);
   e.replaceChildren(...children);
   if (held) ($('button, a[href]', e) ?? $('#main'))?.focus();
 }
 
-// keyed shows items as the children of an element, by key(item). It makes what is new, and keeps what is there already, so that the
+// keyed shows items as the children of an element, by key(item). It makes new children, and keeps those that are there, so that the
 // focus stays where it is; show(child, item) fills either.
 export function keyed(parent, items, key, make, show) {
   const wanted = new Set(items.map(key));

@@ -66,8 +66,8 @@ export function clear(form, names) {
   }
 }
 
-// refused shows each refused field beside it, and what belongs to none above all. The focus goes to the first, unless quiet is set.
-// above, if there is one, is what is shown above all in any case.
+// refused shows each refusal beside its field, and the whole message above all if a refusal has no field. The focus goes to the first
+// field, unless quiet is set. A text in above is shown above all in any case.
 export function refused(form, err, { above, quiet = false } = {}) {
   const marked = new Set();
   const fields = err.fields ?? [];

@@ -22,7 +22,7 @@ export function on(kinds, fn) {
   return () => listeners.delete(x);
 }
 
-// onChange calls fn a moment after events of the kinds: what it shows may be old. While they come without a pause, it is called again and again.
+// onChange calls fn a moment after events of the kinds: the page may show old data. While they come without a pause, it calls fn repeatedly.
 export const onChange = (kinds, fn, ms = 400) => on(kinds, calm(fn, ms, 5000));
 
 function show(now) {
@@ -38,7 +38,7 @@ function show(now) {
   document.dispatchEvent(new CustomEvent('live', { detail: { now, was, since } }));
 }
 
-// isCut reports whether nothing new can come: what a page shows is of before.
+// isCut reports whether nothing new can come: then a page shows old data.
 export const isCut = () => state === 'lost' || state === 'away';
 
 // feel takes the status in short.
@@ -116,7 +116,7 @@ function rest() {
   leave?.();
 }
 
-// wake goes on with the events. What has come meanwhile was not heard, so what the page shows is asked for anew as after a lost connection.
+// wake goes on with the events. The page has missed those of meanwhile, so it asks anew for all that it shows, as after a lost connection.
 function wake() {
   if (!started) return;
   show('lost');

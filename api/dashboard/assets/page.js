@@ -1,4 +1,4 @@
-// What every page has: the menu, the zone, the live connection, the state of the view in the address.
+// The parts of every page: the menu, the zone, the live connection, the state of the view in the address.
 import { get } from './api.js';
 import { tell } from './ask.js';
 import { $, el } from './dom.js';
@@ -79,7 +79,7 @@ export const params = {
   },
 };
 
-// named is the thing that the page is about: /schedules/NAME. What nobody could have written is the name of nothing.
+// named is the thing that the page is about: /schedules/NAME. An address that nobody could have written names nothing.
 export function named(prefix) {
   const text = location.pathname.slice(prefix.length);
   try {

@@ -18,7 +18,7 @@ async function read(signal) {
   ];
 }
 
-// find returns what a text may mean, what begins with it first, and last what can be asked for by any text.
+// find returns the places that a text may mean: first those whose name begins with it, last those that any text can ask for.
 function find(text, all) {
   const part = text.toLowerCase();
   const at = (x) => (x.name.toLowerCase().startsWith(part) ? 0 : x.name.toLowerCase().includes(part) ? 1 : x.also?.toLowerCase().includes(part) ? 2 : 3);

@@ -1,5 +1,5 @@
-// A view is a part of a page that shows what a call returned. It is loading, ready, empty, failed or stale: what it showed stays there
-// while a new call fails, and says since when.
+// A view is a part of a page that shows what a call returned. It is loading, ready, empty, failed or stale: the old content stays there
+// while a new call fails, and the view says since when.
 import { clone, fill, $ } from './dom.js';
 import { isCut } from './live.js';
 import { ago, stamp } from './time.js';
@@ -69,7 +69,7 @@ export class View {
     this.say((old ? `As of ${stamp(this.at)}, ${ago(this.at)}${why ? ': ' : '.'}` : '') + (why || (old ? '' : 'Nothing is known yet.')), true);
   }
 
-  // wait says that what is there may be old, or why there is nothing yet, because a call takes long.
+  // wait says that the content may be old, or why there is none yet, because a call takes long.
   wait() {
     if (!this.at) return this.say('The server has not answered yet. Is its Redis there?');
     this.root.dataset.state = 'stale';

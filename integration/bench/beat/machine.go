@@ -10,13 +10,13 @@ import (
 	"github.com/onbeat/onbeat/internal/precise"
 )
 
-// load is what the machine was like during a story.
+// load says how busy the machine was during a story.
 type load struct {
 	Stall float64 `json:"stall_ms"` // the longest time for which this process was not woken although it should have been
 	Busy  float64 `json:"busy"`     // cores, of all programs
 }
 
-// starved is the stall from which on a story says nothing: half of what a beat of a second may be off its grid.
+// starved is the stall from which on a story says nothing: half of the time that a beat of a second may be off its grid.
 const starved = 100 * time.Millisecond
 
 // watch watches the machine until ctx ends.
@@ -37,7 +37,7 @@ func watch(ctx context.Context) <-chan load {
 	return found
 }
 
-// busyTime is for how many seconds the cores of this machine have been busy.
+// busyTime is how many seconds the cores of this machine have been busy.
 func busyTime() (sum float64) {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")

@@ -5,7 +5,7 @@
 //	go run .                                     all peers, both stories: half an hour
 //	go run . -short                              a story of a minute
 //	go run . -peers onbeat,asynq -runs 3 -out FILE
-//	go run . -from FILE -picture FILE.svg        the table and the picture of what was measured before
+//	go run . -from FILE -picture FILE.svg        the table and the picture of an earlier measurement
 package main
 
 import (
@@ -117,7 +117,7 @@ func installed(peer string) error {
 	return nil
 }
 
-// play plays all that the settings name, some side by side. It returns what it has also when it fails.
+// play plays all that the settings name, some side by side. If a story fails, it returns the results so far and the error.
 func (s *settings) play(ctx context.Context) ([]*result, error) {
 	of := wholeStory
 	if s.short {

@@ -69,7 +69,7 @@ func startGocron(r *replica, run runner, several gocron.SchedulerOption) (func()
 }
 
 // elector leads while it holds a lease in Redis. gocron has the interface only: the one elector that go-co-op publishes needs etcd, and
-// gocron 1 (https://github.com/go-co-op/gocron-etcd-elector). The lease is that of its example, ten seconds.
+// gocron 1 (https://github.com/go-co-op/gocron-etcd-elector). The lease is ten seconds, as in its example.
 type elector struct{ leads atomic.Bool }
 
 var errNotLeader = errors.New("another replica leads")

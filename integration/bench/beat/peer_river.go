@@ -14,14 +14,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// riverArgs are those of all jobs.
+// riverArgs are the arguments of all jobs.
 type riverArgs struct {
 	Job string `json:"job"`
 }
 
 func (riverArgs) Kind() string { return "beat" }
 
-// startRiver configures the same periodic jobs in each replica, of which the elected leader inserts them
+// startRiver configures the same periodic jobs in each replica. The elected leader inserts them
 // (https://riverqueue.com/docs/periodic-jobs). "The periodic job scheduler is approximate and doesn't guarantee strong durability":
 // "anytime a process quits or a new leader is elected, the whole process starts over"
 // (https://pkg.go.dev/github.com/riverqueue/river#NewPeriodicJob). Jobs "should generally have an interval of at least 1 minute, and never

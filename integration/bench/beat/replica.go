@@ -32,11 +32,11 @@ const ready = "ready"
 // runner does one run of a job. The ID is the same for each attempt of the same work.
 type runner func(ctx context.Context, j job, id string) error
 
-// peer starts the jobs, and returns what stops them as the peer's documentation does at SIGTERM. It returns when the replica works, as
-// far as the peer tells.
+// peer starts the jobs, and returns a function that stops them as the peer's documentation does at SIGTERM. It returns when the
+// replica works, as far as the peer tells.
 type peer func(ctx context.Context, r *replica, run runner) (stop func() error, err error)
 
-// peers are those of this program. BullMQ is not among them: node/beat.mjs is its replica.
+// peers are the peers of this program. BullMQ is not among them: node/beat.mjs is its replica.
 var peers = map[string]peer{
 	"onbeat":         startOnbeat,
 	"asynq":          startAsynq,

@@ -11,7 +11,7 @@ import (
 	"github.com/onbeat/onbeat/integration/internal/beats"
 )
 
-// result is what one story of one peer came to.
+// result is the outcome of one story of one peer.
 type result struct {
 	Peer    string              `json:"peer"`
 	Story   string              `json:"story"`
@@ -23,7 +23,7 @@ type result struct {
 	Jobs    map[string]*verdict `json:"jobs"`
 	Crashes []string            `json:"crashes,omitempty"` // replicas that ended by themselves at their start
 	Machine load                `json:"machine"`
-	Own     []string            `json:"own,omitempty"` // what onbeat's own audit says of the same runs
+	Own     []string            `json:"own,omitempty"` // onbeat's own audit of the same runs
 	Starved bool                `json:"starved,omitempty"`
 }
 
@@ -99,7 +99,7 @@ func (s *stage) result() *result {
 	return r
 }
 
-// judge judges a job whose grid is that of a run in a calm time.
+// judge judges a job. A run in a calm time gives the grid.
 func (s *stage) judge(v *verdict, rule beats.Rule, runs []beats.Run, from, until time.Time) {
 	var candidates []time.Time
 	for _, x := range runs {

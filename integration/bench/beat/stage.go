@@ -74,8 +74,8 @@ func (s *stage) begin(name string) { s.acts = append(s.acts, act{name, time.Now(
 // patience is how long a replica may take to start, and to end.
 const patience = 30 * time.Second
 
-// start starts a replica of the present release on a host, and returns when it says that it works. One that ends by itself before that
-// is started again, as its supervisor would.
+// start starts a replica of the present release on a host, and returns when it says that it works. A replica that ends by itself
+// before that is started again, as by a supervisor, four times at most.
 func (s *stage) start(ctx context.Context, host int) error {
 	for n := 1; ; n++ {
 		p, err := s.launch(host)
@@ -127,7 +127,7 @@ func (s *stage) launch(host int) (*trial.Process, error) {
 	return p, err
 }
 
-// stop sends a replica SIGTERM, and waits until it has ended. One that does not end is killed, as its supervisor would.
+// stop sends a replica SIGTERM, and waits until it has ended. A replica that does not end is killed, as by a supervisor.
 func (s *stage) stop(ctx context.Context, p *trial.Process) error {
 	if err := p.Signal(trial.SigTerm); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *stage) lastWords(p *trial.Process) string {
 	return errors.Join(errors.New(strings.Join(lines[max(0, len(lines)-5):], " / ")), err).Error()
 }
 
-// settle waits until no work is left that somebody may still do again, for the time in which the slowest peer would. Then all end.
+// settle waits until all work that was broken off is done again, but no longer than the peer may take for that.
 func (s *stage) settle(ctx context.Context, most time.Duration) {
 	for from := time.Now(); time.Since(from) < most && ctx.Err() == nil; s.sleep(ctx, time.Second) {
 		if !slices.ContainsFunc([]string{long, overrun}, func(name string) bool { return s.unfinished(name) }) && time.Since(from) > 4*time.Second {

@@ -19,7 +19,7 @@ type store interface {
 	close()
 }
 
-// openStore starts the one that a peer works on.
+// openStore starts the store that a peer works on.
 func openStore(ctx context.Context, peer string) (store, error) {
 	if peer != "river" {
 		dir, err := os.MkdirTemp("", "onbeat-beat-redis-")

@@ -36,7 +36,7 @@ var acts = []string{updates, kills, freezes, away, recreates}
 const (
 	inTheMiddle = 1500 * time.Millisecond // of a run of three seconds
 	out         = 5 * time.Second         // how long a replica is frozen, and the store away
-	restart     = time.Second             // what a supervisor takes to start a killed replica again
+	restart     = time.Second             // how long a supervisor takes to start a killed replica again
 	recreate    = 2 * time.Second         // from the end of the only replica to the start of the next
 	peace       = 7 * time.Second         // from one act to the next
 )
@@ -183,8 +183,8 @@ type middle struct {
 	host int
 }
 
-// middleOfRun waits for the begin of the next long run, for a slot and a half. If none begins, the moment is now, and the host that
-// which ran the last of any job.
+// middleOfRun waits for the begin of the next long run, for a slot and a half. If none begins, the moment is now, and
+// the host is the one that ran the last run of any job.
 func (s *stage) middleOfRun(ctx context.Context) middle {
 	from := time.Now()
 	for time.Since(from) < 6*time.Second && ctx.Err() == nil {

@@ -40,7 +40,7 @@ func groupsOf(all []*result) map[string]group {
 	return groups
 }
 
-// median is that of a figure of the runs of a story that count.
+// median is the median of a figure, of the runs of a story that count.
 func (g group) median(story string, figure func(*result) float64) (float64, bool) {
 	var list []float64
 	for _, r := range g[story] {
@@ -64,7 +64,7 @@ func text(missed, doubled, off float64) string {
 	return fmt.Sprintf("%g / %g / %g", missed, doubled, off)
 }
 
-// cell is the medians of what a job came to, in an act or, without one, in all.
+// cell has the medians of a job's figures, in an act or, without an act, in all.
 func (g group) cell(story, job, act string) string {
 	if _, ok := g.median(story, func(*result) float64 { return 0 }); !ok {
 		return "-"

@@ -32,7 +32,7 @@ const jobOf = ({ n, bytes, due }) => ({
 
 const clock = () => performance.now();
 
-// What Redis has used so far; read as redis.go does.
+// used reads what Redis has used so far, as redis.go does.
 const redis = new Redis(redisOptions);
 async function used() {
   const v = {};

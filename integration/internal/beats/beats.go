@@ -98,7 +98,7 @@ func (v *Verdict) Count(f Fate) (n int) {
 // Faults is how many marks are faults.
 func (v *Verdict) Faults() int { return v.Count(Missed) + v.Count(Doubled) + v.Count(OffGrid) }
 
-// Anchored returns the rule with that one of the moments as its anchor by which the fewest faults are counted.
+// Anchored returns the rule with one of the moments as its anchor: the moment by which the fewest faults are counted.
 func (r Rule) Anchored(candidates []time.Time, runs []Run) Rule {
 	least := -1
 	best := r
@@ -133,7 +133,7 @@ func (r Rule) slots() (list []time.Time) {
 // slack is how far from its slot a run may begin.
 func (r Rule) slack() time.Duration { return r.Every / 5 }
 
-// worksOf puts the attempts of each work together, and leaves out what began before or behind the time that is judged.
+// worksOf puts the attempts of each work together, and leaves out works that began before or behind the time that is judged.
 func worksOf(r Rule, runs []Run) (list []*work) {
 	byID := map[string]*work{}
 	runs = slices.Clone(runs)
@@ -261,7 +261,7 @@ func (r Rule) fate(slot, at time.Time) Fate {
 	return OffGrid
 }
 
-// beside is what it costs to give a run to a slot. Among equals the nearest wins.
+// beside is the cost of giving a run to a slot. Among equals the nearest wins.
 func (r Rule) beside(slot, at time.Time) float64 {
 	near := min(at.Sub(slot).Abs().Hours(), 0.4)
 	if r.fate(slot, at) == OffGrid {
@@ -270,7 +270,7 @@ func (r Rule) beside(slot, at time.Time) float64 {
 	return near
 }
 
-// without is what it costs to leave a slot without a run.
+// without is the cost of leaving a slot without a run.
 func (r Rule) without(slot time.Time) float64 {
 	if r.down(slot) {
 		return 0

@@ -134,5 +134,5 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// PID is that of the postmaster.
+// PID is the process ID of the postmaster.
 func (s *Server) PID() int { return s.cmd.Process.Pid }

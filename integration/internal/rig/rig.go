@@ -1,5 +1,5 @@
 // Package rig sets up the stage of package trial for tests: real processes of the real binary, in a namespace on a Redis of the
-// tests. What goes wrong fails the test.
+// tests. An error fails the test.
 package rig
 
 import (

@@ -80,7 +80,7 @@ local function taken(name, body)
   return not string.find(body, "\15" .. length .. name, 1, true)
 end
 
-local owing, debts = {}, {} -- schedules that are behind afterwards, and their slots; what schedules were behind with
+local owing, debts = {}, {} -- schedules that are behind afterwards, and their slots; by schedule, the slots from before
 local settled = {} -- schedules that are not behind any more
 local moved, becomes, records, sets, used, notes = {}, {}, {}, {}, {}, {}
 local dropped, earliest = {}, nil

@@ -29,7 +29,7 @@
 --   the slots it was behind with as they were read, the slots it is behind with afterwards ("" for none; if both are
 --   equal, the script leaves them alone),
 --   why it is paused, or "",
---   what was noted of its pause before Redis lost it, or "",
+--   the note on its pause before Redis lost it, or "",
 --   lane of its tasks, n series of slots ahead of now, newest first, then for each: its last slot (unix ms), the ms
 --   between two slots, how many slots
 --
@@ -175,7 +175,7 @@ for i = 1, tonumber(arg()) do
     -- The revision never repeats, even if a schedule is deleted and made again: version is larger than any before.
     local becomes = math.max(rev + 1, version)
     local what = string.match(event, "%a*$")
-    if what == "sealed" and rev > 0 then -- it says what it said: no revision, and who holds the number may still use it
+    if what == "sealed" and rev > 0 then -- the definition says the same: no revision, and the number stays valid
       becomes = rev
       renote(name, said, definition)
     elseif definition ~= "" then

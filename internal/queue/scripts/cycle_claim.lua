@@ -210,7 +210,7 @@ local function claimer()
     local all = table.concat(ids, "", 1, found)
     local breaks = string.find(all, "\n", 1, true) -- whether any id has a line break
     local same = type(dues) == "string" and dues
-    local removed = ids -- what the undo brings back: ids, until some of them are not claimed
+    local removed = ids -- the ids that the undo brings back: the list ids, until some of them are not claimed
     if loose then
       redis.call("ZREM", lane.key, unpack(ids, 1, found))
     else
@@ -329,8 +329,8 @@ local function claimer()
   return share
 end
 
--- watching counts the watchers that read the same lanes as the caller and will have looked by the given moment. One that is
--- late does not count: it may have died.
+-- watching counts the watchers that read the same lanes as the caller and will have looked by the given moment. A watcher
+-- that is late does not count: it may have died.
 local function watching(due)
   local n = 0
   for _, member in ipairs(redis.call("ZRANGEBYSCORE", watch, int(now - overdue), int(due))) do
@@ -421,7 +421,7 @@ if #keys > 0 and release(keys, true) and flags == 1 then
 end
 -- Step 4: every due time needs an instance that will look at it.
 if flags == 1 then
-  if over then -- whoever has a worker left for it takes it
+  if over then -- an instance that has a worker left for that task takes it
     wake(watch, channel, over, nil, nil, true)
   end
   if next_due >= 0 and next_due <= now then -- due work is left: another instance may have free workers

@@ -5,7 +5,7 @@
 -- The ID of a slot names its schedule: "name@milliseconds". A schedule that has taken an eighth of the workers or fewer counts
 -- as if it had taken none, because the caller does not say so.
 
-local few = 32 -- of fewer tasks all are looked at: to find out whether they are alike, or due at once, would cost more
+local few = 32 -- fewer tasks are all looked at: to find out whether they are alike, or due at once, would cost more
 local half, largest, taken = math.huge, 0, {} -- taken: "name@" -> how many workers it has taken; largest: the largest of these
 local workers = tonumber(string.match(ARGV[14], "^%d+"))
 if workers > 0 then
@@ -23,7 +23,7 @@ local beyond = math.max(want, 100)
 local glances = 6 -- how often one call looks at so many
 
 -- crowds reports whether a task is a slot of a schedule that may take no more workers. If not, it counts the slot as taken.
-local last -- what the last such slot begins with: mostly the next one begins with it too
+local last -- the start of the last such slot's id: mostly the next id has the same start
 local function crowds(id)
   if last and string.find(id, last, 1, true) == 1 then
     return true

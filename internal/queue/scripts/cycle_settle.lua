@@ -11,7 +11,7 @@ local own_stirred = false -- such a task is the dispatcher's own
 -- returns the keys of the runs that ended.
 local function settle(n)
   local finished, kept, moved, died = tonumber(arg()), tonumber(arg()), tonumber(arg()), tonumber(arg())
-  local ids, not_ok = at, {} -- where the ids begin in ARGV; which of them are not to be settled: none, mostly
+  local ids, not_ok = at, {} -- where the ids begin in ARGV; the places of those that are not to be settled: none, mostly
   local i = 0 -- how many were looked at so far, over all blocks
   at = at + n
 

@@ -74,7 +74,7 @@ local function shut_lanes()
     return false
   end
   local used = redis.call("HLEN", lanes)
-  if used == 0 then -- what is split has no lane of its own, so only a new lane asks
+  if used == 0 then -- a split namespace has no lane of its own, so only a new lane asks
     local split = redis.call("HGET", meta, "partitions")
     if split then
       error("PARTITIONS " .. split, 0)

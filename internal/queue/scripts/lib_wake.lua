@@ -7,8 +7,8 @@
 -- a watcher dies, its score goes by, and the next heartbeat of any instance finds that.
 --
 -- A process that died receives no message, and Redis says so at once. Then the next watcher of the same kind is told too, and
--- the monitor looks whether the leader lives (see instance/scripts/look.lua). So it is with a watcher that should have looked
--- long ago: it may have died, and its place lasts as long as its lease.
+-- the monitor looks whether the leader lives (see instance/scripts/look.lua). The same holds for a watcher that should have
+-- looked long ago: it may have died, and its place lasts as long as its lease.
 
 -- never is the score of an instance that only waits to be woken: later than any due time. (Not 9e15: the embedded server's
 -- Lua cannot read the exponent that it prints.)

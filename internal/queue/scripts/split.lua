@@ -1,4 +1,4 @@
--- split.lua makes a namespace one of several partitions, for ever: what lies in a partition would not be found under another number.
+-- split.lua makes a namespace one of several partitions, for ever: with another number, nobody would find what lies in a partition.
 -- It also notes the types whose tasks all lie in one partition, because only so many of them may run at once.
 --
 -- KEYS[1] meta  hash  of the namespace itself: partitions: how many; limited: types with a limit, with a space behind each

@@ -1,5 +1,5 @@
 -- trim.lua removes the oldest entries of a stream, which an archive has. They are counted from the oldest, and not from the
--- newest: what was added since the caller looked does not move the place up to which the script removes.
+-- newest: entries that were added since the caller looked do not move the place up to which the script removes.
 --
 -- KEYS[1] history or runs stream
 -- ARGV[1] the oldest entry, as the caller saw it: behind another one the count is of another history

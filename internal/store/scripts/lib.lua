@@ -1,5 +1,5 @@
--- lib.lua is put before every script: the clock of Redis, helpers that touch only the keys they are given, and what makes
--- each script happen whole or not at all. Go puts all that follows into a function, which whole runs.
+-- lib.lua is put before every script: the clock of Redis, helpers that touch only the keys they are given, and the
+-- code that makes each script happen whole or not at all. Go puts all that follows into a function, and whole (see below) runs it.
 
 -- now is the present in whole milliseconds, by the only clock that counts.
 local clock = redis.call("TIME")

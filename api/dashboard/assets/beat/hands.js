@@ -1,4 +1,4 @@
-// What hands do: drag, wheel, pinch and keys.
+// Hands on the picture: drag, wheel, pinch and keys.
 import { $ } from '../dom.js';
 
 // mouse has the pointer move and zoom the picture, and choose slots. Two fingers pinch. does: { moved, choose(hit), hover(hit, event) }.

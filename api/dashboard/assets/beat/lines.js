@@ -1,4 +1,4 @@
-// What became of the slots, by schedule, as the API tells it. A line has items, the oldest first: slots by themselves, or sums of many.
+// The fates of the slots, by schedule, as the API tells them. A line has items, the oldest first: slots by themselves, or sums of many.
 import { get, Problem } from '../api.js';
 import { order } from './fates.js';
 

@@ -15,7 +15,7 @@ export const fit = (canvas, width, height) => {
   return ctx;
 };
 
-// drawGrid draws what lies behind the rows: the marks of the axis, the times without a leader, when the lead passed, what is not known yet.
+// drawGrid draws the ground behind the rows: the marks of the axis, the times without a leader, when the lead passed, the unknown time.
 export function drawGrid(ctx, height, scale, { axis, passed, now, known = now }) {
   const p = colours();
   ctx.fillStyle = p.inset;

@@ -1,4 +1,4 @@
-// What the beat view knows: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
+// The data of the beat view: which rows there are, the lines of those that are seen, and who led. It asks for what is missing, and for
 // the newest part again and again.
 import { all, get, shared } from '../api.js';
 import { learn } from '../instances/name.js';
@@ -129,7 +129,7 @@ export class Source {
       });
       if (!beat) continue;
       this.take(beat, from);
-      // What is gone keeps the slots that it had: only the newest part was asked for.
+      // A schedule that is gone keeps the slots that it had: only the newest part was asked for.
       for (const n of beat.unknown ?? []) this.lines.set(n, { ...this.lines.get(n), gone: true });
       if (beat.unknown) this.stale();
       for (const n of some.filter((x) => !beat.unknown?.includes(x))) {

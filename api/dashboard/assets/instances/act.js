@@ -1,4 +1,4 @@
-// What can be done to instances. What changes who leads needs an admin, a pause an operator.
+// Deeds to instances. A pause needs an operator, every other deed an admin.
 import { place, post } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { el } from '../dom.js';

@@ -1,4 +1,4 @@
-// What needs attention, the worst first: the trouble of the status, with the page that shows more of each.
+// Trouble that needs attention, the worst first: from the status, with the page that shows more of each.
 import { query } from '../api.js';
 import { line, pathOf, scheduleOf } from '../tasks/words.js';
 import { length, number } from '../time.js';

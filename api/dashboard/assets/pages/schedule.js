@@ -39,7 +39,7 @@ const here = () => present && !present.deleted && !present.retired;
 function show(s) {
   const first = !present;
   present = s;
-  view.every = here() ? 5000 : 0; // what has gone is not asked for again and again
+  view.every = here() ? 5000 : 0; // the page does not ask again and again for a schedule that has gone
   if (!s) return false;
   const state = s.health;
   const badge = $('.head [data-field=state]', root);
@@ -51,7 +51,7 @@ function show(s) {
   if (root.deeds !== deeds.join()) replace($('#act'), ...deeds.map((d) => button(d)));
   root.deeds = deeds.join();
   const said = JSON.stringify(factsOf(s).map(([k, v]) => [k, v?.textContent ?? v])) + JSON.stringify(s.payload);
-  if (root.said !== said) showDefinition(s); // so that what the viewer has selected stays
+  if (root.said !== said) showDefinition(s); // so that a selection of the viewer stays
   root.said = said;
   for (const id of ['strip', 'ahead']) $('#' + id).hidden = !here();
   edit(params.get('edit') === 'true');

@@ -57,7 +57,7 @@ function show({ items, unreadable, past, more }) {
   return matching.length > 0;
 }
 
-let matching = []; // what the filters leave
+let matching = []; // the schedules that the filters leave
 
 // matchesAll tests schedules by what the address asks for.
 function matchesAll() {

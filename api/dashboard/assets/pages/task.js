@@ -76,7 +76,7 @@ function show({ t, fate, unhandled }) {
   root.task = t;
   const life = lifeOf(t, fate, deeds);
   const text = JSON.stringify([life, t]);
-  if (text === root.text) return; // so that what the viewer has selected stays
+  if (text === root.text) return; // so that a selection of the viewer stays
   root.text = text;
   fill(root, { life: life.map(stepOf), facts: factsOf(t), payload: payloadOf(t), secret: secretWords(t) });
 }

@@ -1,4 +1,4 @@
-// What can be done to a schedule.
+// Deeds to a schedule.
 import { newKey, place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, calm, el, may } from '../dom.js';
@@ -117,7 +117,7 @@ export function backfill(s) {
   });
 }
 
-// wordsOf says which slots would run: what became of them, the first and the last, and how long they take one after the other.
+// wordsOf says which slots would run: their fates, the first and the last, and how long they take one after the other.
 function wordsOf(r, s, failed, again) {
   if (!r.slots) return failed ? 'No slot of this time failed or was missed.' : 'This time has no slot.';
   const ran = r.slots - r.added;
@@ -171,7 +171,7 @@ export function deedsFor(s) {
   return s.encrypted ? [...deeds, 'delete'] : [...deeds, 'edit', 'copy', 'delete']; // a payload that cannot be shown would be lost
 }
 
-// button is one that does a deed. What holds it has the listener.
+// button is one that does a deed. The element that holds it has the listener.
 export const button = (deed, props = {}) => el('button', { type: 'button', 'data-act': deed, ...props }, labels[deed]);
 
 // act does a deed, and resolves to true if something has changed.

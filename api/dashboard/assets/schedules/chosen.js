@@ -1,4 +1,4 @@
-// The schedules that are chosen on the list, and what can be done to all of them at once.
+// The schedules that are chosen on the list, and the deeds to all of them at once.
 import { newKey, place, post } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, fill } from '../dom.js';
@@ -57,7 +57,7 @@ export class Chosen {
     return this.all().filter((s) => this.names.has(s.name));
   }
 
-  // ask asks whether to do a deed to the chosen, and does it to one after the other. Whoever leaves the dialog meanwhile stops it there.
+  // ask asks whether to do a deed to the chosen, and does it to one after the other. Leaving the dialog meanwhile stops it there.
   async ask(deed) {
     const { name, done, body, fits, call } = deeds[deed];
     const list = this.list().filter(fits);

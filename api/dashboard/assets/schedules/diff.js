@@ -1,4 +1,4 @@
-// What a change of a schedule changes, field by field.
+// The changes of a schedule, field by field.
 import { el } from '../dom.js';
 
 // diff shows changes: the field, what it said, and what it says then.
@@ -8,7 +8,7 @@ export function diff(changes) {
     el('tbody', {}, ...changes.map((c) => el('tr', {}, el('th', { scope: 'row' }, c.field), side('del', c.from), side('ins', c.to)))));
 }
 
-// side is one value. What is not set has no mark of a removal or of an addition.
+// side is one value. A value that is not set has no mark of a removal or of an addition.
 const side = (name, text) => el('td', {}, text === '' ? el('span', { class: 'muted' }, 'not set') : el(name, {}, text));
 
 // declaredWarning says of a plan that a release puts its own definition back.

@@ -1,4 +1,4 @@
-// The form of a definition. While it is filled in, it shows the slots that would come; what it changes is shown before it is done.
+// The form of a definition. While it is filled in, it shows the slots that would come. It shows a change before it is made.
 import { get } from '../api.js';
 import { ask } from '../ask.js';
 import { $, $$, calm, el, fill } from '../dom.js';
@@ -14,7 +14,7 @@ const numbers = ['max_runs', 'max_attempts'];
 const beats = ['url', 'start', 'fail']; // of a heartbeat
 const ofCron = ['cron', 'timezone', 'dst_gap', 'dst_overlap'];
 const ofEvery = ['every', 'start'];
-const whens = [...ofCron, ...ofEvery, 'jitter', 'until']; // what the preview judges
+const whens = [...ofCron, ...ofEvery, 'jitter', 'until']; // the fields that the preview judges
 
 // offer suggests types and queues: those that have tasks, and those that the one who looks may enqueue.
 async function offer() {
@@ -61,7 +61,7 @@ export class Editor {
     this.preview();
   }
 
-  // mayLeave asks whether to give up what was changed. It resolves to true if so, or if that is nothing.
+  // mayLeave asks whether to give up the changes. It resolves to true if so, or if there are none.
   async mayLeave() {
     if (this.unsaved.changed()) {
       const sure = await ask({

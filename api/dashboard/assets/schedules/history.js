@@ -40,7 +40,7 @@ export function historyView(root, name, { present, changed }) {
 // showRevision shows one. The newest is what the schedule says; its own number may be higher, as a pause raises it too.
 function showRevision(li, r, newest, present) {
   li.dataset.kind = kinds[r.what] ?? '';
-  const here = present && !present.deleted && !present.retired; // what has gone is restored first
+  const here = present && !present.deleted && !present.retired; // a schedule that has gone is restored first
   const isNow = here && newest;
   const back = may('admin') && r.definition && here && !isNow;
   const by = r.by ? 'by ' + r.by : r.release ? 'by release ' + r.release : '';
@@ -49,7 +49,7 @@ function showRevision(li, r, newest, present) {
     more: [by, 'revision ' + r.revision].filter(Boolean).join(' · '),
   });
   const key = [r.revision, isNow, back].join();
-  if (li.key === key) return; // so that what the viewer has opened stays
+  if (li.key === key) return; // so that details that the viewer has opened stay open
   li.key = key;
   li.revision = r;
   const changes = r.changes ?? [];

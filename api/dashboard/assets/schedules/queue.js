@@ -1,4 +1,4 @@
-// What of a schedule runs, waits and comes next, in one list.
+// The tasks of a schedule that run and wait, and the slots that come next, in one list.
 import { get, query } from '../api.js';
 import { $, clone, el, fill, keyed } from '../dom.js';
 import { known, nameOf } from '../instances/name.js';

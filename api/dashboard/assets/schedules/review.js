@@ -9,7 +9,7 @@ import { previewOf } from './preview.js';
 import { capital, pathOf, zoneOf } from './words.js';
 
 // review asks whether to make a schedule (was is undefined), or to change it from what it was. It resolves to the plan that was carried
-// out, or to undefined. What the API refuses about the definition is thrown.
+// out, or to undefined. It throws what the API refuses about the definition.
 export async function review(d, was) {
   const plan = await planOf(d, was);
   if (plan.result === 'unchanged') {

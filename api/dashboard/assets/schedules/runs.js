@@ -1,4 +1,4 @@
-// The runs of a schedule: what became of its slots, attempt by attempt.
+// The runs of a schedule: the fates of its slots, attempt by attempt.
 import { get, place } from '../api.js';
 import { $, clone, fill, keyed } from '../dom.js';
 import { known, nameTag } from '../instances/name.js';

@@ -1,4 +1,4 @@
-// What can be done to tasks: to one, or by the server to all that a filter matches.
+// Deeds to tasks: to one, or by the server to all that a filter matches.
 import { place, post, remove } from '../api.js';
 import { ask, tell } from '../ask.js';
 import { $, el, may } from '../dom.js';
@@ -18,7 +18,7 @@ export const deedsFor = (state) => (may('operator') ? (onState[state] ?? []) : [
 // deedsForAll are those for the tasks of a state ("": of any). To delete many needs an admin.
 export const deedsForAll = (state) => (state ? deedsFor(state) : ['cancel', 'retry']).filter((d) => may(d === 'delete' ? 'admin' : 'operator'));
 
-// button is one that does a deed to one task, or asks first: then it ends in dots. What holds it has the listener.
+// button is one that does a deed to one task, or asks first: then it ends in dots. The element that holds it has the listener.
 export const button = (deed, label, props = {}) => el('button', { type: 'button', 'data-act': deed, ...props }, label ?? deeds[deed].name + (deed === 'retry' ? '' : ' …'));
 
 // one does a deed to a task, and resolves to true if it was done.
@@ -71,7 +71,7 @@ export async function renew(view, row, done) {
   if (!row.isConnected && beside && document.activeElement === document.body) $('a', beside)?.focus();
 }
 
-// whatOf says what a deed to all tasks that a filter matches is done to: "dead tasks of type mail".
+// whatOf names the tasks of a filter that a deed applies to: "dead tasks of type mail".
 export function whatOf(deed, filter) {
   const live = deed === 'cancel' && !filter.state;
   return filterWords(live ? filter : { state: 'dead', ...filter }, live ? 'tasks that run, wait, retry or are planned' : 'tasks');

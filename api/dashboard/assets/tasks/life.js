@@ -69,7 +69,7 @@ function slotRun(t, fate) {
 const deedWords = { 'task cancel asked': 'Asked to stop', 'task retried by hand': 'Made due again', 'task deleted': 'Deleted' };
 export const deedKinds = [...Object.keys(deedWords), 'schedule triggered'];
 
-// byHand is what people did to it, one task at a time. What was done to many at once has no event for each.
+// byHand is what people did to it, one task at a time. A deed to many at once has no event for each.
 const byHand = (deeds) => deeds.filter((e) => deedWords[e.event]).map((e) => step(2, e.at, deedWords[e.event], '', { more: by(e) }));
 
 // present is where the task stands, and what comes next.

@@ -1,4 +1,4 @@
-// A deed to all tasks that a filter matches. The server does it; what cannot be undone is asked for with care.
+// A deed to all tasks that a filter matches. The server does it. A dialog asks with care for a deed that cannot be undone.
 import { get, newKey, post } from '../api.js';
 import { ask } from '../ask.js';
 import { $, el } from '../dom.js';
@@ -37,7 +37,7 @@ export function many(deed, filter) {
   });
 }
 
-// care is what a dialog has that deletes: what the tasks died of, a copy of them, why, and their number if they are many.
+// care has the parts of a dialog that deletes: the errors that the tasks died of, a copy of them, why, and their number if they are many.
 function care(filter) {
   const groups = el('ul');
   const copy = el('button', { type: 'button', 'data-act': 'download' }, 'Download first');

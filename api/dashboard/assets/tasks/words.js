@@ -64,7 +64,7 @@ export function line(text, most = 240) {
   return first.length > most ? first.slice(0, most) + '…' : first;
 }
 
-// moment is a time element: what it shows, and the whole of it as its title.
+// moment is a time element. It shows a moment, and has the whole of it as its title.
 export const moment = (at, options) => el('time', { datetime: new Date(at).toISOString(), title: stamp(at, { full: true, ms: true }) }, stamp(at, options));
 
 // filterWords says what a filter matches: "dead tasks of type mail, in queue slow".

@@ -68,7 +68,7 @@ type apiTLSSettings struct {
 	ClientCA text `yaml:"client_ca"`
 }
 
-// takeAPI makes of the settings what a program takes. Names of files are relative to the folder of the config.
+// takeAPI turns the settings into an [API]. Names of files are relative to the folder of the config.
 func (f *File) takeAPI(s *apiSettings) {
 	f.API = API{
 		Listen: string(s.Listen), BehindProxy: s.BehindProxy,

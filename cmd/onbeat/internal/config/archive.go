@@ -42,7 +42,7 @@ func (s *outputSize) UnmarshalYAML(ctx context.Context, n ast.Node) error {
 	return (*volume)(s).UnmarshalYAML(ctx, n)
 }
 
-// takeArchive makes of the settings what a program takes.
+// takeArchive turns the settings into an [Archive].
 func (f *File) takeArchive(s *archiveSettings, getenv func(string) string) {
 	f.Archive = Archive{Keep: time.Duration(s.Keep), Buffer: int64(s.Buffer), Output: int(s.Output)}
 	f.Archive.URL, f.Archive.Secret = f.databaseURL("archive.url", string(s.URL), getenv)

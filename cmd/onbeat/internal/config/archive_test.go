@@ -36,7 +36,7 @@ func TestArchive_isInTheFolderOfTheConfig(t *testing.T) {
 	}
 }
 
-// What is archived of outputs is a size: bytes, or with a unit; zero is none, which is not the default.
+// archive.output is a size: bytes, or with a unit. Zero means no output, which is not the default.
 func TestArchive_outputIsASize(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]int{"1024": 1024, "1KiB": 1024, "16 KiB": 16384, "0": -1} {

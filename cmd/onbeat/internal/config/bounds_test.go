@@ -106,7 +106,7 @@ func TestConfig_isReadInTimeUpToItsBounds(t *testing.T) {
 			}
 			var c settings
 			var v any
-			_, _ = f.decode(&c), f.decode(&v) // what the fields are called does not matter
+			_, _ = f.decode(&c), f.decode(&v) // the names of the fields do not matter
 		})
 	}
 }
@@ -119,8 +119,8 @@ func skipRaced(t *testing.T) {
 	}
 }
 
-// within runs what must not take long, nor much memory. On an idle machine each takes less than two seconds; without its bound it
-// takes many minutes, or all memory.
+// within runs a function that must not take long, nor much memory. On an idle machine each takes less than two seconds. Without its
+// bound, each takes many minutes, or all memory.
 func within(t *testing.T, name string, limit time.Duration, megabytes uint64, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats

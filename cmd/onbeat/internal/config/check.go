@@ -56,8 +56,8 @@ func (f *File) CheckExec(allowed bool) error {
 	return list.sorted()
 }
 
-// add appends an error, or each of several that were joined, at its place below a path. It leaves out what follows from a
-// field that could not be read: the value is missing for that reason.
+// add appends an error, or each of several that were joined, at its place below a path. It leaves out errors that follow
+// from a field that could not be read: the value is missing for that reason.
 func (f *File) add(list Problems, path string, err error) Problems {
 	if err == nil {
 		return list

@@ -12,7 +12,7 @@
 // Reading is strict: an unknown field is refused with the name that was probably meant, and a number in quotes is no number.
 // It is bounded too: a small file can stand for gigabytes, by aliases of aliases.
 //
-// In redis.url and archive.url ${NAME} stands for an environment variable, which Load puts in. In the headers and the body of a payload of http it
-// stays as it is until the task runs. A variable that is not set is a matter of the machine and not of the file: [File.Unset] and
-// [File.Lacking] list those.
+// In redis.url, archive.url, outbox.url and encryption.keys ${NAME} stands for an environment variable, which Load puts in. In the
+// headers and the body of a payload of http it stays as it is until the task runs. A variable that is not set is a matter of the machine
+// and not of the file: [File.Unset] and [File.Lacking] list those.
 package config

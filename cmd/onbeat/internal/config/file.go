@@ -66,8 +66,8 @@ func (l Log) Threshold() zerolog.Level {
 	return zerolog.InfoLevel
 }
 
-// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url, archive.url and outbox.url;
-// pass os.Getenv.
+// Load reads a config file: a regular file or a pipe. The getenv function resolves ${NAME} in redis.url, archive.url, outbox.url
+// and encryption.keys; pass os.Getenv.
 //
 // Its errors match [task.ErrInvalid]: a file that cannot be read or is not YAML. Unknown fields, and values that cannot be
 // read, are for [File.Check] and [File.CheckSchedules]: use no File that neither of them has accepted.
@@ -97,7 +97,7 @@ func Parse(name string, text []byte, getenv func(string) string) (*File, error) 
 	return f, nil
 }
 
-// take makes of the settings, as they are written, what the other packages take.
+// take turns the settings, as they are written, into those of the other packages.
 func (f *File) take(s *settings, getenv func(string) string) {
 	f.Redis = Redis{URL: string(s.Redis.URL), CA: string(s.Redis.TLSCA), Cert: string(s.Redis.TLSCert), Key: string(s.Redis.TLSKey)}
 	f.expand(getenv)
@@ -121,7 +121,7 @@ func (f *File) take(s *settings, getenv func(string) string) {
 	}
 }
 
-// said reports whether the file has a field, be it empty.
+// said reports whether the file has a field, even an empty one.
 func (f *File) said(field string) bool {
 	if f.doc == nil {
 		return false
@@ -150,7 +150,7 @@ func intsOf(m map[string]integer) map[string]int {
 	return out
 }
 
-// drainOf is how long to drain. Zero that is written means not at all, where zero that is not is the default.
+// drainOf is how long to drain. A zero in the file means not at all. Without a number in the file, it is the default.
 func drainOf(d *duration) time.Duration {
 	switch {
 	case d == nil:

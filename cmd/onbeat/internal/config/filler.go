@@ -94,7 +94,7 @@ func targetsOf(v reflect.Value) []target {
 
 // fields puts the values of a mapping where they belong. A later key replaces an earlier one, which was merged.
 func (f *filler) fields(n ast.MapNode, targets []target, path string) {
-	var own []uintptr // what this mapping has set itself
+	var own []uintptr // the fields that this mapping has set itself
 	for pairs := n.MapRange(); pairs.Next(); {
 		key, value := pairs.Key(), pairs.Value()
 		if key.IsMergeKey() {
@@ -163,7 +163,7 @@ func (f *filler) leaf(n ast.Node, v reflect.Value, path string) {
 	v.Set(read.Elem())
 }
 
-// decode reads a node. A text is read as it is written: 1.10 is not 1.1. What a schedule holds as JSON may be any YAML.
+// decode reads a node. A text is read as it is written: 1.10 is not 1.1. A field that a schedule holds as JSON may be any YAML.
 func (f *filler) decode(n ast.Node, into any) error {
 	if at := reflect.ValueOf(into); at.Elem().Kind() == reflect.String {
 		return at.Convert(reflect.TypeFor[*text]()).Interface().(*text).UnmarshalYAML(f.ctx, n)

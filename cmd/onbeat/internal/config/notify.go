@@ -61,7 +61,7 @@ const (
 	signKeyHint  = "say key: ${NAME} for an environment variable, or key_file for a file of your own"
 )
 
-// takeNotify makes of the settings what a program takes. A template that cannot be read is a problem of the file.
+// takeNotify turns the settings into targets. A template that cannot be read is a problem of the file.
 func (f *File) takeNotify(list []notifySettings) {
 	f.Notify.file = f
 	for i := range list {
@@ -132,7 +132,7 @@ func (w *webhook) at(err error) error {
 	return err
 }
 
-// checkURL refuses a chat's URL that is written in the file: who knows it may write there.
+// checkURL refuses a chat's URL that is written in the file: anybody who knows the URL may write there.
 func (w *webhook) checkURL() error {
 	written := !variable.MatchString(w.url)
 	switch {

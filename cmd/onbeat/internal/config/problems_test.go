@@ -77,7 +77,7 @@ schedules:
 `, []string{"4 schedules[0].cron hour", "5 schedules[0].timezone", "6 schedules[0].missed", "7 schedules[0].overlap",
 			"8 schedules[0].queue", "9 schedules[0].max_attempts", "10 schedules[0].dst.fold", "10 schedules[0].dst gap", "10 schedules[0].dst overlap"}},
 
-		// What follows from such a fault is not a second one.
+		// A consequence of such a fault is not a second fault.
 		{"schedules:\n  - name: a\n    evry: 1s\n    tsk: echo\n  - {name: [b], cron: [x], task: echo}\n  - c\n",
 			[]string{"3 schedules[0].evry", "4 schedules[0].tsk", "5 schedules[1].name", "5 schedules[1].cron", "6 schedules[2]"}},
 		{"schedules:\n  - &a {name: a, every: 0s, task: echo}\n  - {<<: *a, name: b, missed: never}\n  - {<<: 5, name: c, every: 1s, task: echo}\n",

@@ -13,7 +13,7 @@ import (
 // settings is the file as it is written.
 type settings struct {
 	Redis struct {
-		URL     text `yaml:"url"` // here and in archive.url alone, reading the file puts an environment variable for ${NAME}
+		URL     text `yaml:"url"` // with ${NAME} in it, which reading the file puts in
 		TLSCA   text `yaml:"tls_ca"`
 		TLSCert text `yaml:"tls_cert"`
 		TLSKey  text `yaml:"tls_key"`

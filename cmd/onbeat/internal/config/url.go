@@ -55,7 +55,7 @@ func (f *File) placeDatabase(raw string) string {
 	name, is := strings.CutPrefix(raw, "sqlite://")
 	path, err := url.PathUnescape(name)
 	if !is || err != nil || path == "" || strings.HasSuffix(path, "/") || strings.ContainsAny(name, "?#:") {
-		return raw // whoever opens it refuses what is none
+		return raw // the package that opens it refuses a bad URL
 	}
 	return "sqlite://" + (&url.URL{Path: f.path(path)}).EscapedPath()
 }

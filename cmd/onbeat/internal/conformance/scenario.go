@@ -24,7 +24,7 @@ type Scenario struct {
 	// Play carries out the scenario. If it gets stuck, the result says so.
 	Play func(context.Context, *Stage) error
 
-	config string // what the config of the instances has in addition
+	config string // lines that the config of the instances has in addition
 	skip   string // why it cannot be tried
 }
 

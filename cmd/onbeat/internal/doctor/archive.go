@@ -79,8 +79,8 @@ func (d *doctor) archived(ctx context.Context) {
 	}
 }
 
-// unnamedArchive warns if instances note runs for an archive that this config does not name: one that ran with it would cut the
-// history to keep.history, whether that is archived or not.
+// unnamedArchive warns if instances note runs for an archive that this config does not name: an instance with this config would cut
+// the history to keep.history, whether the history is archived or not.
 func (d *doctor) unnamedArchive(ctx context.Context) {
 	t, err := d.q.RunsTail(ctx, "", 0)
 	if err != nil || t.Stream.Length == 0 {

@@ -132,8 +132,8 @@ func (d *doctor) seen(ctx context.Context) *state {
 // bareNamespace is used when the config names no namespace. The doctor writes nothing to it.
 const bareNamespace = "onbeat-doctor"
 
-// Examine runs all checks. It changes nothing, but for an archive whose tables are not there yet. It returns an error only if it could check nothing, because Redis does not
-// answer or refuses the user.
+// Examine runs all checks. It changes nothing, if the sources of cfg.Archives make no tables either. It returns an error only if it could
+// check nothing, because Redis does not answer or refuses the user.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Partitions > 1 {
 		return examineParts(ctx, cfg)

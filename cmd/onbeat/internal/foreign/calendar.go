@@ -79,7 +79,7 @@ func cronOf(event string) (cron, zone string, err error) {
 
 func startsWithDigit(word string) bool { return word != "" && word[0] >= '0' && word[0] <= '9' }
 
-// both joins days of the week and of the month. systemd wants both to match, and cron either. A week of the month cron can say.
+// both joins days of the week and of the month. systemd wants both to match, and cron either. Cron has a form for a week of the month.
 func both(days, day string) (string, string, error) {
 	if days == "*" || day == "*" {
 		return days, day, nil

@@ -121,7 +121,7 @@ func cut(text string) (word, rest string) {
 	return text[:i], strings.TrimLeft(text[i:], " \t")
 }
 
-// percent splits the text behind the time at the first % without a \ before it: what follows is the input, and each further % a new line.
+// percent splits the text behind the time at the first % without a \ before it: the rest is the input, and each further % a new line.
 func percent(text string) (command, stdin string) {
 	var parts [2]strings.Builder
 	at := 0

@@ -126,7 +126,7 @@ func TestCrontab_ofTheSystemHasUsers(t *testing.T) {
 	wantNotes(t, jobs, [2]string{"tab:2", "user root"}, [2]string{"-tab:4", "no command"})
 }
 
-// Whatever a crontab says, what is printed is a config with the same schedules, and each line is a job, a note or neither.
+// Every crontab is printed as a config with the same schedules, and each line is a job, a note or neither.
 func FuzzCrontab(f *testing.F) {
 	f.Add(table, false)
 	f.Add("* * * * * yes: \"- {a: b}\" # x\n@hourly \\%a%b\\n\t\"\u2028", true)

@@ -28,7 +28,7 @@ func (j *Jobs) Timers(dir, zone string) error {
 	return nil
 }
 
-// Settings of units that need no word: what they do is what onbeat does, or belongs to systemd alone.
+// Settings of units that need no word: onbeat does the same, or they are for systemd alone.
 var (
 	quietSections = []string{"Unit", "Install"}
 	quietTimer    = []string{"OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec", "OnBootSec", "OnStartupSec", "OnActiveSec", "Persistent", "RandomizedDelaySec",

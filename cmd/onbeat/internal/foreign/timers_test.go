@@ -82,7 +82,7 @@ func TestTimers(t *testing.T) {
 		[2]string{"-vars.service:2", "variables"}, [2]string{"-year.timer:2", "years"})
 }
 
-// What lies in a folder besides units is named and holds up no other unit.
+// Odd files in a folder are named, and hold up no unit.
 func TestTimers_withOddFiles(t *testing.T) {
 	t.Parallel()
 	service := "[Service]\nExecStart=/bin/a\n"
