@@ -127,6 +127,7 @@ func works(t *testing.T, rdb redis.UniversalClient, ns string) {
 		rule := schedule.Every(50 * time.Millisecond)
 		rule.Overlap = schedule.OverlapReplace
 		must(t, d.Schedule("s", rule, "job", nil))
+		must(t, d.Schedule("stays", schedule.Every(time.Hour), "job", nil))
 		return d
 	}
 	d := make()
@@ -147,6 +148,8 @@ func works(t *testing.T, rdb redis.UniversalClient, ns string) {
 	_, err = d.Queue().Revive(ctx, []*task.Task{f.Task})
 	must(t, err)
 	reads(t, d)
+	must(t, d.Queue().BeginSession(ctx, "token", "session", time.Now().Add(time.Hour)))
+	must(t, d.Queue().EndSession(ctx, "token", "session"))
 	list := d.Schedules()
 	_, err = list.Pause(ctx, "s", "for a while")
 	must(t, err)
@@ -203,6 +206,8 @@ func reads(t *testing.T, d *onbeat.Dispatcher) {
 	_, err = q.Revisions(ctx, "s")
 	must(t, err)
 	_, err = q.Exist(ctx, []string{"x"})
+	must(t, err)
+	_, err = d.Admin().Schedules.Get(ctx, "stays")
 	must(t, err)
 }
 

@@ -64,6 +64,7 @@ func (d *drawer) plan() {
 		d.losses()
 	}
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
+	p.Encrypted = d.chance(25)
 }
 
 // mostSlots is about how many slots a plan has at most. Long plans find fewer faults in the same time.

@@ -218,6 +218,8 @@ func mutants() []mutant {
 			[]string{"in force"},
 		},
 
+		{name: "an encrypted task counts in no key", edits: one("internal/queue/scripts/cycle_claim.lua", `"^[12]k(%d+)`, `"^1k(%d+)`)},
+
 		// Faults that never existed, in the loops of Go. Seeds find these.
 		{name: "a wake-up is dropped", edits: one("consumer/consumer.go", "			look = c.woken() || look\n", "			_ = c.woken()\n")},
 		{name: "the alarm is not set to what comes next", edits: one("consumer/consumer.go", "		c.alarm.Set(c.clock.Local(r.NextDue))\n", "		c.alarm.Set(time.Time{})\n")},

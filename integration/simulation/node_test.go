@@ -62,7 +62,7 @@ func (w *world) start(p *process) *node {
 	d, err := onbeat.New(n.rdb, onbeat.Config{
 		Namespace: namespace, Release: p.Release, Lead: p.Lead, Consume: p.Consume, Standby: p.Standby, Lease: p.Lease.d(),
 		MinReady: p.MinReady.d(), ReadyCheck: n.check, Concurrency: p.Concurrency, Queues: p.Queues, Strict: p.Strict,
-		Limits: limitsOf(w.plan, p), Drain: p.Drain.d(), Log: log,
+		Limits: limitsOf(w.plan, p), Drain: p.Drain.d(), Encryption: w.plan.encryption(), Log: log,
 	})
 	if err != nil {
 		w.t.Fatalf("plan %d: process %s: %v", w.plan.Seed, p.Name, err)

@@ -26,6 +26,15 @@ type plan struct {
 	Schedules []timetable    `json:"schedules,omitempty"`
 	Steps     []step         `json:"steps,omitempty"`
 	Limits    map[string]int `json:"limits,omitempty"` // most running tasks of a type, over all processes
+	Encrypted bool           `json:"encrypted,omitempty"`
+}
+
+// encryption are the keys of all processes, if payloads are encrypted.
+func (p *plan) encryption() task.Encryption {
+	if !p.Encrypted {
+		return task.Encryption{}
+	}
+	return task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}
 }
 
 // process is one process that runs a Dispatcher. It starts once and ends once.

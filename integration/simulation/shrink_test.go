@@ -71,6 +71,7 @@ func cuts(p *plan) []func(*plan) bool {
 		func(q *plan) bool { q.For /= 2; return q.For.d() > 2*time.Second },
 		func(q *plan) bool { had := q.Limits != nil; q.Limits = nil; return had },
 		func(q *plan) bool { had := q.Begin != ""; q.Begin = ""; return had },
+		func(q *plan) bool { had := q.Encrypted; q.Encrypted = false; return had },
 	)
 	return append(list, plain(p)...)
 }

@@ -135,7 +135,7 @@ func (w *world) run() {
 	ops := newLink(w.redis, w.plan.Seed, w.plan.Latency.d())
 	rdb := w.dial(ops)
 	defer rdb.Close()
-	d, err := onbeat.New(rdb, onbeat.Config{Namespace: namespace})
+	d, err := onbeat.New(rdb, onbeat.Config{Namespace: namespace, Encryption: w.plan.encryption()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -108,6 +108,10 @@ func TestBulk_isTheNewestClaims(t *testing.T) {
 			held, err = w.q.NoteBulk(t.Context(), &third)
 			same(t, "done", fmt.Sprintf("%t %v %s", held, err, third.State), "true <nil> done")
 		}
+		late := third
+		late.State = queue.BulkRunning
+		held, err = w.q.NoteBulk(t.Context(), &late)
+		same(t, "a call that came late", fmt.Sprintf("%t %v %s", held, err, w.bulk("a").State), "false <nil> done")
 		if _, err := w.q.StopBulk(t.Context(), "a"); err != nil || w.bulk("a").State != queue.BulkDone {
 			t.Errorf("one that is done was stopped: %v", err)
 		}

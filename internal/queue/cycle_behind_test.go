@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -25,13 +24,12 @@ func TestCycle_whatIsBehindNeitherDropsNorIsDropped(t *testing.T) {
 	for _, policy := range []task.Overlap{task.Skip, task.QueueUp, task.Replace} {
 		t.Run(string(rune(policy)), func(t *testing.T) {
 			t.Parallel()
-			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-				w := newWorld(t, rdb)
+			eachWorld(t, func(t *testing.T, w *world) {
 				a := w.join("a")
 				w.add(slotIn(1, task.Behind), slotIn(2, task.Behind), slotIn(3, task.Behind))
 				r := a.cycle(10, lanesOf("job"))
 				equal(t, "first", ids(r.Claimed), []string{"s@1"})
-				same(t, "on time and behind", fmt.Sprint(rdb.HMGet(t.Context(), w.keys.Active, "k:s", "b:s").Val()), "[1 1]")
+				same(t, "on time and behind", fmt.Sprint(w.rdb.HMGet(t.Context(), w.keys.Active, "k:s", "b:s").Val()), "[1 1]")
 
 				w.add(slotIn(9, policy))
 				same(t, "claimed while one is behind runs", len(a.cycle(10, lanesOf("job")).Claimed), 0)
@@ -58,8 +56,7 @@ func TestCycle_whatIsOnTimeGoesByItsPolicy(t *testing.T) {
 	} {
 		t.Run(string(rune(policy)), func(t *testing.T) {
 			t.Parallel()
-			testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-				w := newWorld(t, rdb)
+			eachWorld(t, func(t *testing.T, w *world) {
 				a := w.join("a")
 				w.add(slotIn(1, task.Behind), slotIn(2, task.Behind))
 				one := a.claim(1, lanesOf("job"))[0]
@@ -82,14 +79,13 @@ func TestCycle_whatIsOnTimeGoesByItsPolicy(t *testing.T) {
 // A slot that was pushed ahead and missed is behind from then on, unless it was claimed or waits for another attempt.
 func TestAdvance_marksWhatIsBehind(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		for n := range 4 {
 			w.add(slotIn(n, task.Skip))
 		}
 		a.claim(1, lanesOf("job")) // 0
-		w.must(rdb.ZAdd(t.Context(), w.keys.Due(lane("job")), redis.Z{Score: float64(lately(1) + 1), Member: "s@1"}).Err())
+		w.must(w.rdb.ZAdd(t.Context(), w.keys.Due(lane("job")), redis.Z{Score: float64(lately(1) + 1), Member: "s@1"}).Err())
 		last := w.schedule("s")
 		var drops []queue.Drop
 		for n := range 3 {

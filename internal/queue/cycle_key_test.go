@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -22,8 +19,7 @@ func keyed(id, key string, limit int, policy task.Overlap, ms int64) *task.Task 
 
 func TestCycle_keyWaits(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("1", "k", 2, task.Wait, 1), keyed("2", "k", 2, task.Wait, 2), keyed("3", "k", 2, task.Wait, 3),
 			keyed("10", "k", 2, task.Wait, 10), keyed("other", "k2", 1, task.Wait, 4), job("free"))
@@ -39,14 +35,13 @@ func TestCycle_keyWaits(t *testing.T) {
 		three := r.Claimed[0]
 		r = a.cycle(10, lanesOf("job"), queue.Settlement{ID: "3", Fence: three.Fence, Outcome: queue.Moved, Lane: lane("job"), Delay: time.Hour, Record: queue.Rewrite(three)})
 		equal(t, "after a retry", ids(r.Claimed), []string{"10"})
-		same(t, "active", rdb.HGet(t.Context(), w.keys.Active, "k:k").Val(), "2")
+		same(t, "active", w.rdb.HGet(t.Context(), w.keys.Active, "k:k").Val(), "2")
 	})
 }
 
 func TestCycle_keySkips(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("s@1", "s", 1, task.Skip, 1), keyed("s@2", "s", 1, task.Skip, 2), keyed("s@3", "s", 1, task.Skip, 3))
 		r := a.cycle(10, lanesOf("job"))
@@ -60,8 +55,7 @@ func TestCycle_keySkips(t *testing.T) {
 
 func TestCycle_keyQueuesOne(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("s@1", "s", 1, task.QueueUp, 1), keyed("s@2", "s", 1, task.QueueUp, 2), keyed("s@3", "s", 1, task.QueueUp, 3))
 		r := a.cycle(10, lanesOf("job"))
@@ -74,8 +68,7 @@ func TestCycle_keyQueuesOne(t *testing.T) {
 
 func TestCycle_keyReplaces(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("s@1", "s", 1, task.Replace, 1))
 		one := a.claim(1, lanesOf("job"))[0]
@@ -97,8 +90,7 @@ func TestCycle_keyReplaces(t *testing.T) {
 // A key may be any text: nothing in it is taken for a pattern or a place in a record.
 func TestCycle_keysOfAnyText(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		keys := []string{"a", "a ", "a!", "%a+", "1k1,w1:", "k:", "ключ", strings.Repeat("x", 256), "a:1,b"}
 		n := 0
@@ -119,8 +111,7 @@ func TestCycle_keysOfAnyText(t *testing.T) {
 // A crowd behind one key does not use up what a claim may look at.
 func TestCycle_looksPastTasksWhoseKeyIsTaken(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		for i := range 50 {
 			w.add(keyed(fmt.Sprint("k", i), "k", 1, task.Wait, int64(i+1)))
@@ -133,8 +124,7 @@ func TestCycle_looksPastTasksWhoseKeyIsTaken(t *testing.T) {
 // A waiter whose lane the settling instance did not name is freed by the leader.
 func TestCycle_waitersOfUnknownLanesAreFreedByTidy(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		other := task.New("other", nil, task.ID("waits"), task.Key("k", 1))
 		w.add(keyed("runs", "k", 1, task.Wait, 1))

@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/onbeat/onbeat/internal/queue"
-	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -22,8 +19,7 @@ func inLine(n int, typ string) *task.Task {
 // last.
 func TestCycle_aLaneThatNobodyReadsHoldsUpNoKey(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		old := w.join("old")
 		for n := range 5 {
 			w.add(inLine(n, "job"))
@@ -46,7 +42,7 @@ func TestCycle_aLaneThatNobodyReadsHoldsUpNoKey(t *testing.T) {
 			r = a.cycle(10, lanes, finished(runs[one]))
 			same(t, fmt.Sprintf("claimed, with %d left", left), len(r.Claimed), 1)
 			runs = append(slices.Delete(runs, one, one+1), r.Claimed...)
-			same(t, "active", rdb.HGet(t.Context(), w.keys.Active, "k:k").Val(), "5")
+			same(t, "active", w.rdb.HGet(t.Context(), w.keys.Active, "k:k").Val(), "5")
 		}
 		a.cycle(10, lanes, allFinished(runs)...)
 		same(t, "active", w.count(w.keys.Active), 0)
@@ -58,8 +54,7 @@ func TestCycle_aLaneThatNobodyReadsHoldsUpNoKey(t *testing.T) {
 // Several runs of a key that end at once make way for as many.
 func TestCycle_aKeyIsFilledAtOnce(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		for n := range 12 {
 			w.add(inLine(n, "job"))
@@ -77,8 +72,7 @@ func TestCycle_aKeyIsFilledAtOnce(t *testing.T) {
 // A lane that the call did not name is asked for; those behind its tasks are not kept waiting.
 func TestCycle_namesTheKeysOfLanesThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("runs", "k", 1, task.Wait, 1))
 		one := a.claim(1, lanesOf("job"))[0]
@@ -105,8 +99,7 @@ func TestCycle_namesTheKeysOfLanesThatItDoesNotKnow(t *testing.T) {
 // When the one whose turn it was is cancelled, the next may lie in another lane.
 func TestCancel_passesTheTurnOnToAnotherLane(t *testing.T) {
 	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		w := newWorld(t, rdb)
+	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
 		w.add(keyed("1", "k", 1, task.Wait, 1))
 		one := a.claim(1, lanesOf("job"))[0]

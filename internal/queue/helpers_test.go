@@ -12,6 +12,7 @@ import (
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/seal"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
@@ -43,6 +44,21 @@ func worldIn(t testing.TB, rdb redis.UniversalClient, namespace string, caps ...
 		t.Fatal(err)
 	}
 	return &world{TB: t, rdb: rdb, q: q, reg: reg, keys: p.Keys(), part: p}
+}
+
+// eachWorld runs a test in a world with payloads in the clear, and in a world that encrypts them: their records begin differently.
+func eachWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Run("clear", func(t *testing.T) { test(t, newWorld(t, rdb)) })
+		t.Run("encrypted", func(t *testing.T) {
+			w := newWorld(t, rdb)
+			keys, err := seal.New(task.Encryption{Keys: []task.EncryptionKey{{ID: "k", Secret: make([]byte, task.EncryptionKeyBytes)}}}, w.part.Namespace)
+			w.must(err)
+			w.q.SealWith(keys)
+			test(t, w)
+		})
+	})
 }
 
 func (w *world) must(err error) {

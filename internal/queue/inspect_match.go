@@ -42,7 +42,7 @@ func (q *Queue) DeadOf(ctx context.Context, schedule string) (n int64, more bool
 	all := pipe.ZCard(ctx, q.keys.Dead)
 	var parts []*redis.StringSliceCmd
 	for from := int64(0); from < deadLooked; from += deadChunk {
-		parts = append(parts, pipe.ZRevRange(ctx, q.keys.Dead, from, from+deadChunk-1))
+		parts = append(parts, pipe.ZRange(ctx, q.keys.Dead, -from-deadChunk, -from-1))
 	}
 	if err := exec(ctx, pipe); err != nil {
 		return 0, false, fmt.Errorf("count the dead tasks of %q: %w", schedule, err)

@@ -21,11 +21,11 @@ func (k *Keys) types() map[string]string {
 	all := map[string]string{k.Events: "stream", k.History: "stream", k.Runs: "stream"}
 	for _, key := range []string{
 		k.Tasks, k.Lanes, k.Active, k.Cancel, k.Schedules, k.Last, k.Behind, k.Retired, k.Revisions, k.Members, k.Details,
-		k.Leader, k.Releases, k.Strikes, k.Declarers, k.Asked, k.Suspects, k.Meta, k.Notices, k.Health, k.Pauses,
+		k.Leader, k.Releases, k.Strikes, k.Declarers, k.Asked, k.Suspects, k.Meta, k.Notices, k.Health, k.Pauses, k.Answers, k.Bulk,
 	} {
 		all[key] = "hash"
 	}
-	for _, key := range []string{k.Held, k.Dead, k.Done, k.Watch, k.Orphans, k.Changed, k.Retirements, k.Instances, k.Trial} {
+	for _, key := range []string{k.Held, k.Dead, k.Done, k.Watch, k.Orphans, k.Changed, k.Retirements, k.Instances, k.Trial, k.Answered} {
 		all[key] = "zset"
 	}
 	return all

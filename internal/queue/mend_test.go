@@ -53,6 +53,19 @@ func TestMend_setsKeysOfAnotherTypeAside(t *testing.T) {
 	}
 }
 
+// No script meets these keys for long without an API that is used: the leader finds them by itself.
+func TestMend_knowsTheKeysOfTheAPI(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Real(t)
+	w := newWorld(t, rdb)
+	for _, key := range []string{w.keys.Answers, w.keys.Answered, w.keys.Bulk} {
+		w.must(rdb.Set(t.Context(), key, "not ours", 0).Err())
+	}
+	aside, err := w.q.Mend(t.Context(), nil)
+	w.must(err)
+	same(t, "set aside", len(aside), 3)
+}
+
 // A list of lanes that was written over is found again by the due sets that there are.
 func TestMend_findsTheLanes(t *testing.T) {
 	t.Parallel()

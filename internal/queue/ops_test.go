@@ -207,6 +207,24 @@ func TestTidy_bounds(t *testing.T) {
 	})
 }
 
+// A lane that a waiting task goes back to stays; the others leave, whoever waits.
+func TestTidy_keepsTheLanesOfThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		w := newWorld(t, rdb)
+		a := w.join("a")
+		w.add(keyed("1", "k", 1, task.Wait, 1), keyed("2", "k", 1, task.Wait, 2))
+		a.claim(1, lanesOf("job"))
+		long := w.now().Add(-time.Hour - time.Second).UnixMilli()
+		w.must(rdb.HSet(t.Context(), w.keys.Lanes, "default|normal|gone", long, lane("job").String(), long).Err())
+		_, err := w.q.Tidy(t.Context(), 5*time.Second)
+		w.must(err)
+		left, err := rdb.HKeys(t.Context(), w.keys.Lanes).Result()
+		w.must(err)
+		equal(t, "lanes", left, []string{lane("job").String()})
+	})
+}
+
 func TestTidy_forgetsTheNamesOfDeletedSchedules(t *testing.T) {
 	t.Parallel()
 	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {

@@ -17,7 +17,7 @@ const sessionsCap = 1_000
 // BeginSession notes a session of the holder of a token until its end.
 func (q *Queue) BeginSession(ctx context.Context, holder, id string, end time.Time) error {
 	key := q.keys.Sessions(holder)
-	pipe := q.rdb.TxPipeline()
+	pipe := q.rdb.Pipeline()
 	pipe.ZAdd(ctx, key, redis.Z{Score: float64(end.UnixMilli()), Member: id})
 	pipe.ZRemRangeByRank(ctx, key, 0, -sessionsCap-1)
 	pipe.PExpire(ctx, key, time.Until(end)) // as long as the one that ends last

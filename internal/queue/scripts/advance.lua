@@ -161,7 +161,7 @@ for i = 1, n do
       if body then
         redis.call("ZREM", set, nobody) -- a first write that takes no memory: the record gets no longer, so it must pass too
         undo("HSET", tasks, ARGV[p + 1], body)
-        records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^(1k%d+,)%a", "%1b")
+        records[#records + 1], records[#records + 2] = ARGV[p + 1], string.gsub(body, "^([12]k%d+,)%a", "%1b")
       elseif missed then
         redis.call("ZREM", set, nobody)
         leaving[set] = leaving[set] or {}

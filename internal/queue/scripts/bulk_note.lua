@@ -26,6 +26,9 @@ else
   if b.state == state and not is_open(b) then
     return { now, state, bulk_text(b) } -- the reply to the first call was lost
   end
+  if b.state == "done" or b.state == "failed" then -- a call that came late opens nothing again
+    return { now, "lost" }
+  end
   if b.state ~= "stopped" or state == "done" then
     b.state, b.said = state, ARGV[9]
   end

@@ -66,20 +66,24 @@ local function arg()
   return ARGV[at - 1]
 end
 
+-- The slots up to the last heartbeat have come, also if the clock was set back since: they would run a second time. (A beat more than a
+-- day ahead is damage.)
+local beat = num(redis.call("HGET", meta, "beat")) or 0
+local come = beat - now <= 86400000 and math.max(now, beat) or now
 local withdrawn = {}
 
--- withdraw removes the slots that were pushed ahead of now. It returns the last run afterwards, and how many slots left.
+-- withdraw removes the slots that were pushed ahead. It returns the last run afterwards, and how many slots left.
 local function withdraw(name, lane, n, slot)
   local stays, left = slot, 0
   for _ = 1, n do
     local ms, every, count = tonumber(arg()), tonumber(arg()), tonumber(arg())
-    while count > 0 and ms > now do
+    while count > 0 and ms > come do
       local task = name .. "@" .. int(ms)
       if redis.call("ZREM", KEYS[8 + lane], task) == 1 then
         withdrawn[#withdrawn + 1] = task
         left = left + 1
       end
-      stays = math.min(stays, now)
+      stays = math.min(stays, come)
       ms, count = ms - every, count - 1
     end
   end

@@ -155,7 +155,7 @@ local function claimer()
   -- "\31b:key" before what it is given, the limit of the type. It returns nil if the task may not run now. It counts the
   -- task in its key; take counts all tasks of the type at once.
   local function limits(lane, id, due, body, tail)
-    local limit, overlap, length, stop = string.match(body, "^1k(%d+),(%a)(%d+):()")
+    local limit, overlap, length, stop = string.match(body, "^[12]k(%d+),(%a)(%d+):()")
     if not limit then -- a damaged record: the consumer settles the task as dead
       return tail
     end

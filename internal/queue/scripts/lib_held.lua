@@ -31,7 +31,7 @@ local function line_of(tasks, held, key)
     return nil
   end
   local body = redis.call("HGET", tasks, string.match(first, "([^\31]*)$"))
-  return { limit = tonumber(body and string.match(body, "^1k(%d+),") or 1), put = {} }
+  return { limit = tonumber(body and string.match(body, "^[12]k(%d+),") or 1), put = {} }
 end
 
 -- unhold looks at the first tasks that wait for a key (look of them, or as many as there is room), and puts them back into

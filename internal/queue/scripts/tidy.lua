@@ -37,6 +37,19 @@ end
 
 local gone, used, declared = {}, {}, {}
 local waiting = redis.call("ZCARD", held)
+
+-- awaited reports whether a task that waits for its key goes back to a due set. If too many wait to look at each, it says yes.
+local sets
+local function awaited(key)
+  if not sets then
+    sets = {}
+    for _, member in ipairs(waiting > chunk and {} or redis.call("ZRANGE", held, 0, -1)) do
+      sets[string.match(member, "^[^\31]*\31[^\31]*\31([^\31]*)") or ""] = true
+    end
+  end
+  return waiting > chunk or sets[key]
+end
+
 for i = 1, tonumber(ARGV[6]) do
   local name, key = ARGV[6 + i], KEYS[11 + i]
   declared[key] = true
@@ -44,7 +57,7 @@ for i = 1, tonumber(ARGV[6]) do
   since = num(since)
   if redis.call("EXISTS", key) == 1 then
     used[#used + 1], used[#used + 2] = name, int(now) .. (by or "")
-  elseif since and now - since > tonumber(ARGV[4]) and waiting == 0 then
+  elseif since and now - since > tonumber(ARGV[4]) and not awaited(key) then
     gone[#gone + 1] = name
   end
 end
