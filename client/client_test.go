@@ -1,10 +1,13 @@
 package client_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,6 +114,107 @@ func TestPost_isDoneOnceThoughItsReplyIsLost(t *testing.T) {
 	n, err := h.direct.Activity.Counts(t.Context())
 	if err != nil || n.Waiting != 2 || calls.Load() != 2 {
 		t.Errorf("%d wait after %d calls, %v", n.Waiting, calls.Load(), err)
+	}
+}
+
+// The API answers that it may have added the tasks. The caller enqueues the same tasks again, and has each of them once.
+func TestEnqueue_mayBeAskedAgainAfterAnError(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, api.Config{})
+	c, ctx := h.client(t, ""), t.Context()
+	var calls atomic.Int32
+	var sent struct{ Tasks []admin.TaskSpec }
+	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if calls.Add(1) > 1 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &sent)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		problem(w, http.StatusServiceUnavailable, "unreplicated")
+	})
+	list := []*task.Task{task.New("t", nil), task.New("t", nil, task.Key("k", 1)), task.New("t", nil, task.ID("mine"))}
+	if done, err := c.Tasks.Enqueue(ctx, list); !errors.Is(err, task.ErrUnreplicated) || len(done) != 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if list[0].ID == "" || list[1].ID == "" || list[0].ID == list[1].ID || list[2].ID != "mine" {
+		t.Errorf("the IDs are %q, %q and %q", list[0].ID, list[1].ID, list[2].ID)
+	}
+	for i, keep := range []string{"90s", "90s", ""} { // an ID of the caller's choice is kept for longer
+		if sent.Tasks[i].Keep != keep || list[i].Keep != 0 {
+			t.Errorf("task %d is kept for %q, and the caller's for %s", i, sent.Tasks[i].Keep, list[i].Keep)
+		}
+	}
+	done, err := c.Tasks.Enqueue(ctx, list)
+	must(t, err)
+	for i, e := range done {
+		if there := e.There(); there == nil || there.By != "id" || e.ID != list[i].ID {
+			t.Errorf("task %d: %+v", i, e)
+		}
+	}
+	if n, err := h.direct.Activity.Counts(ctx); err != nil || n.Waiting != 3 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// An instance died after it had added the tasks, and another one does not know the answer: the tasks count as added.
+func TestEnqueue_knowsTheTasksOfItsOwnEarlierTry(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, api.Config{})
+	var calls atomic.Int32
+	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Header.Del("Idempotency-Key") // nothing of the try is known but its tasks
+		if calls.Add(1) == 1 {
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	})
+	list := []*task.Task{task.New("t", nil), task.New("t", nil, task.Unique("u", time.Hour))}
+	done, err := h.client(t, "").Tasks.Enqueue(t.Context(), list)
+	if err != nil || len(done) != 2 || !done[0].Added() || !done[1].Added() || calls.Load() != 2 {
+		t.Errorf("%+v, %v after %d calls", done, err, calls.Load())
+	}
+	if n, err := h.direct.Activity.Counts(t.Context()); err != nil || n.Waiting != 2 {
+		t.Errorf("%d wait, %v", n.Waiting, err)
+	}
+}
+
+// In a namespace that is split, the ID of a task must lie where its key does. The client does not know where that is.
+func TestEnqueue_leavesIDsThatMustLieSomewhereToTheAPI(t *testing.T) {
+	t.Parallel()
+	h := newHouseOf(t, 6, api.Config{})
+	h.put(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Header.Del("Idempotency-Key")
+		next.ServeHTTP(w, r)
+	})
+	c, ctx := h.client(t, ""), t.Context()
+	list := make([]*task.Task, 30)
+	for i := range list {
+		list[i] = task.New("t", nil, task.Key("k"+strconv.Itoa(i), 1))
+	}
+	list[29] = task.New("t", nil, task.ID("mine"))
+	done, err := c.Tasks.Enqueue(ctx, list)
+	must(t, err)
+	for i, e := range done {
+		if !e.Added() || e.ID == "" || e.ID != list[i].ID {
+			t.Errorf("task %d: %+v", i, e)
+		}
+	}
+	apart := []*task.Task{task.New("t", nil), task.New("t", nil, task.ID("n2"), task.Key("q2", 1))} // the caller's own
+	var bad *producer.BatchError
+	if _, err := c.Tasks.Enqueue(ctx, apart); !errors.As(err, &bad) || bad.Index != 1 || field.Of(err).Field != "id" || apart[0].ID != "" || apart[1].ID != "n2" {
+		t.Errorf("%v, and the IDs are %q and %q", err, apart[0].ID, apart[1].ID)
+	}
+	if n, err := h.direct.Activity.Counts(ctx); err != nil || n.Waiting != 30 {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 
@@ -294,10 +398,12 @@ func TestEnqueue_waitsForATryThatTimedOut(t *testing.T) {
 }
 
 // running answers that an earlier try is being worked on.
-func running(w http.ResponseWriter) {
+func running(w http.ResponseWriter) { problem(w, http.StatusConflict, "running") }
+
+func problem(w http.ResponseWriter, status int, kind string) {
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(http.StatusConflict)
-	_, _ = io.WriteString(w, `{"type":"urn:onbeat:problem:running","status":409,"detail":"being worked on"}`)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"type":"urn:onbeat:problem:`+kind+`","detail":"said by a test"}`)
 }
 
 func TestEnqueue_waitsForAnEarlierTryThatTheAPIStillWorksOn(t *testing.T) {

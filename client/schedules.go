@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,7 +43,7 @@ func (s *schedules) Retired(ctx context.Context) (admin.List[admin.Schedule], er
 
 // all reads all pages of a list of schedules.
 func (s *schedules) all(ctx context.Context, query url.Values) (admin.List[admin.Schedule], error) {
-	var items []admin.Schedule
+	all := admin.ListOf[admin.Schedule](nil, "")
 	for {
 		var page struct {
 			admin.List[admin.Schedule]
@@ -51,9 +52,14 @@ func (s *schedules) all(ctx context.Context, query url.Values) (admin.List[admin
 		if err := s.c.get(ctx, "/schedules", query, &page); err != nil {
 			return admin.ListOf[admin.Schedule](nil, ""), err
 		}
-		items = append(items, page.Items...)
+		all.Items = append(all.Items, page.Items...)
+		for _, u := range page.CouldNotAsk { // each page is cut out of the whole list
+			if !slices.ContainsFunc(all.CouldNotAsk, func(x admin.Unasked) bool { return x.Source == u.Source }) {
+				all.CouldNotAsk = append(all.CouldNotAsk, u)
+			}
+		}
 		if page.Next == "" || page.Next == query.Get("after") {
-			return admin.ListOf(items, ""), unread(page.Unreadable)
+			return all, unread(page.Unreadable)
 		}
 		query.Set("after", page.Next)
 	}

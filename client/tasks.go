@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/field"
@@ -28,44 +29,94 @@ const (
 // tasks are the tasks of a namespace behind an API.
 type tasks struct{ c *conn }
 
+// madeKeep is how long an ended task whose ID the client made is kept: as long as the API keeps one whose ID comes from an
+// Idempotency-Key.
+const madeKeep = "90s"
+
 func (t *tasks) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueued, error) {
-	specs := make([]json.RawMessage, len(list))
 	for i, x := range list {
-		var err error
-		if specs[i], err = specOf(x); err != nil {
+		if err := check(x); err != nil {
 			return nil, &producer.BatchError{Index: i, Of: len(list), Err: err}
 		}
 	}
+	made := nameAll(list)
+	specs, err := specsOf(list, made)
 	out := make([]admin.Enqueued, 0, len(list))
-	for len(out) < len(list) {
+	for err == nil && len(out) < len(list) {
 		at := len(out)
 		part := specs[at : at+portion(specs[at:])]
 		var got admin.List[admin.Enqueued]
-		err := t.c.post(ctx, "/tasks", map[string]any{"tasks": part}, &got)
+		err = t.c.post(ctx, "/tasks", map[string]any{"tasks": part}, &got)
 		if err == nil && len(got.Items) != len(part) {
 			err = t.c.strange(fmt.Sprintf("answers for %d of %d tasks", len(got.Items), len(part)))
 		}
-		if err != nil {
-			return out, ofBatch(err, at, len(list))
+		err = ofBatch(err, at, len(list))
+		if refused, ok := errors.AsType[*producer.BatchError](err); ok { // none of them was added
+			apart := made[refused.Index] && field.Of(refused).Field == "id"
+			unname(list[at:], made[at:])
+			if apart { // in a namespace that is split: the API makes an ID that lies where the key or the type of the task does
+				specs, err = specsOf(list, made)
+			}
+			continue
 		}
-		for i, e := range got.Items {
-			name(list[at+i], &e)
+		if err != nil {
+			break
+		}
+		for i := range got.Items {
+			name(list[at+i], &got.Items[i], made[at+i])
 		}
 		out = append(out, got.Items...)
 	}
-	return out, nil
+	return out, err
 }
 
-// specOf writes a task, and refuses what the API would refuse for any limit of payloads: so no task of many is added if one of
-// them is invalid.
-func specOf(t *task.Task) (json.RawMessage, error) {
+// nameAll gives each task that has no ID one, so that a caller who does not know whether the tasks were added can ask again. It returns
+// which tasks these are.
+func nameAll(list []*task.Task) (made []bool) {
+	made = make([]bool, len(list))
+	now := time.Now()
+	for i, t := range list {
+		if made[i] = t.ID == ""; made[i] {
+			t.ID = task.NewID(now)
+		}
+	}
+	return made
+}
+
+// unname takes back the IDs that nameAll gave.
+func unname(list []*task.Task, made []bool) {
+	for i, t := range list {
+		if made[i] {
+			t.ID, made[i] = "", false
+		}
+	}
+}
+
+// check refuses what the API would refuse for any limit of payloads: so no task of many is added if one of them is invalid.
+func check(t *task.Task) error {
 	if err := t.Validate(task.Limits{Payload: math.MaxInt}); err != nil {
-		return nil, err
+		return err
 	}
 	if len(t.Payload) > 0 && !json.Valid(t.Payload) {
-		return nil, &task.FieldError{Field: "payload", Reason: "not JSON", Hint: "the API takes only JSON"}
+		return &task.FieldError{Field: "payload", Reason: "not JSON", Hint: "the API takes only JSON"}
 	}
-	return json.Marshal(admin.SpecOf(t))
+	return nil
+}
+
+// specsOf writes tasks. Those whose ID the client made say how long they are kept: an ID of the caller's choice is kept for a day.
+func specsOf(list []*task.Task, made []bool) ([]json.RawMessage, error) {
+	specs := make([]json.RawMessage, len(list))
+	for i, t := range list {
+		spec := admin.SpecOf(t)
+		if made[i] && t.Keep == 0 {
+			spec.Keep = madeKeep
+		}
+		var err error
+		if specs[i], err = json.Marshal(spec); err != nil {
+			return nil, &producer.BatchError{Index: i, Of: len(list), Err: err}
+		}
+	}
+	return specs, nil
 }
 
 // portion returns how many tasks one request takes.
@@ -79,10 +130,14 @@ func portion(specs []json.RawMessage) int {
 	return len(specs)
 }
 
-// name gives a task that was added without an ID the one that it got.
-func name(t *task.Task, e *admin.Enqueued) {
-	if t.ID == "" {
+// name gives a task that was added without an ID the one that it got. A task that holds the ID that this call made for it was added by an
+// earlier try of the call.
+func name(t *task.Task, e *admin.Enqueued, made bool) {
+	switch {
+	case t.ID == "":
 		t.ID = e.ID
+	case made && e.ID == t.ID && e.There() != nil:
+		e.Err = nil
 	}
 }
 
@@ -95,7 +150,7 @@ func ofBatch(err error, at, of int) error {
 	rest, ok := strings.CutPrefix(f.Field, "tasks[")
 	index, rest, ok2 := strings.Cut(rest, "]")
 	i, bad := strconv.Atoi(index)
-	if !ok || !ok2 || bad != nil {
+	if !ok || !ok2 || bad != nil || i < 0 || i >= of-at {
 		return err
 	}
 	one := *f
@@ -166,7 +221,10 @@ func limit(query url.Values, n, most int) {
 func listOf[T any](ctx context.Context, c *conn, path string, query url.Values) (admin.List[T], error) {
 	var page admin.List[T]
 	err := c.get(ctx, path, query, &page)
-	return admin.ListOf(page.Items, page.Next), err
+	if page.Items == nil {
+		page.Items = []T{}
+	}
+	return page, err
 }
 
 func (t *tasks) Cancel(ctx context.Context, id string) (admin.TaskState, error) {
