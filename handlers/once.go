@@ -18,8 +18,9 @@ import (
 // if the row is. A run that finds the row calls no fn, and has succeeded: an earlier run made the effect.
 //
 // The row decides, and not the time. A run whose lease was lost may still commit; then the run that repeats it finds the row.
-// If both are under way, the second waits for the first: at most ten seconds, and no longer than its context. Then the run
-// fails with [ErrOnceBusy]. An answer to COMMIT that was lost is a failed run too, and the next run looks.
+// If both are under way, the second waits for the first: after ten seconds it fails with [ErrOnceBusy]. It also fails when its
+// context ends, or when SQLite gives up: after its busy_timeout, or at once without one. An answer to COMMIT that was lost is a
+// failed run too, and the next run looks.
 //
 // An effect is that of one enqueued task: see [OnceKey] for another choice. A retry repeats it, by hand too; a task that is
 // enqueued anew under an ID that was used before, or a backfill, has an effect of its own. A slot has one, whoever pushes it.
@@ -53,8 +54,9 @@ func OnceFunc[T any](db *sql.DB, fn func(ctx context.Context, tx *sql.Tx, v T) e
 var (
 	// ErrNoOnceTable is returned by [Once] if the table onbeat_once is not there. The run is retried like any other.
 	ErrNoOnceTable = errors.New("no table onbeat_once (call handlers.OnceTable at start, or make the table of handlers.OnceSchema by your migrations)")
-	// ErrOnceBusy is returned by [Once] if it waited in vain for another transaction: one of another run of the same task, or
-	// in SQLite any that writes. The run is retried like any other.
+	// ErrOnceBusy is returned by [Once] if it waited for ten seconds to add the row, while another transaction held it: one of
+	// another run of the same task, or in SQLite any that writes. If SQLite itself gives up, after its busy_timeout, the
+	// error is that of the driver. The run is retried like any other.
 	ErrOnceBusy = errors.New("another transaction holds the effect")
 
 	errNoTask     = errors.New("the context has no task: OnceFunc belongs within Typed")

@@ -51,10 +51,8 @@ func (r *round) judgeArchive(end time.Time, entries int64, since, behindFor time
 	s := r.subjects[theArchive]
 	switch {
 	case s == nil && since >= behindFor:
-		if s = r.subject(theArchive); s != nil {
-			s.fail(end, "")
-			r.add(ArchiveBehind, 1, Notice{At: end, Count: entries, Text: fmt.Sprintf("%s entries have waited to be archived for %s", grouped(entries), since.Round(time.Second))})
-		}
+		r.subject(theArchive).fail(end, "")
+		r.add(ArchiveBehind, 1, Notice{At: end, Count: entries, Text: fmt.Sprintf("%s entries have waited to be archived for %s", grouped(entries), since.Round(time.Second))})
 	case s != nil && since > 0:
 		s.fail(end, "")
 	case s != nil && entries == 0:

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,10 +21,12 @@ type delivery struct {
 	Message Message `json:"message"`
 }
 
-// messageID is the ID of the task that sends a message. The same message has the same ID, whichever instance derives it, so that
-// Redis refuses the second one.
-func messageID(k groupKey, window time.Duration, end time.Time) string {
-	return fmt.Sprintf("%s:%s:%s:%d:%d", Type, k.target, k.topic, window.Milliseconds(), end.UnixMilli())
+// messageID is the ID of the task that sends a message, and its Webhook-Id. The same message has the same ID, whichever instance
+// derives it, so that Redis refuses the second one. A receiver hears of many partitions and namespaces, so their place is in the ID,
+// as a short hash: the longest names would not fit.
+func messageID(place string, k groupKey, window time.Duration, end time.Time) string {
+	hash := sha256.Sum256([]byte(place))
+	return fmt.Sprintf("%s:%s:%s:%d:%d:%x", Type, k.target, k.topic, window.Milliseconds(), end.UnixMilli(), hash[:8])
 }
 
 // isOwn reports whether a task of that ID is the dispatcher's own. A schedule may have such a name, but its tasks have @ or ! behind it.

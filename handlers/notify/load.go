@@ -88,8 +88,7 @@ func (k *known) take(name, text string, rounds map[time.Duration]*round, all map
 			k.old = append(k.old, name)
 		}
 	case kind == "s":
-		what, subject, ok := strings.Cut(rest, " ")
-		if ok && len(r.subjects) < mostSubjects {
+		if what, subject, ok := strings.Cut(rest, " "); ok { // each: the round that noted them had the bound
 			r.subjects[about{what, subject}] = parseSubject(text)
 		}
 	}

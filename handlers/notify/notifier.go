@@ -138,14 +138,14 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 		return 0, err
 	}
 	if n.known == nil {
-		if n.known, err = n.load(ctx, now); err == nil {
-			err = n.settleIn(ctx, term)
-		}
-		if err != nil {
+		if n.known, err = n.load(ctx, now); err != nil {
 			return 0, err
 		}
-		n.need()
 	}
+	if err := n.settleIn(ctx, term, now); err != nil {
+		return 0, err
+	}
+	n.need()
 	if err := n.enqueue(ctx, term); err != nil { // first the messages that an earlier leader could not enqueue
 		return 0, err
 	}
@@ -168,17 +168,27 @@ func (n *Notifier) look(ctx context.Context, term queue.Term) (time.Duration, er
 	return wait, n.enqueue(ctx, term)
 }
 
-// settleIn notes where the first window of new targets begins, so that the next leader begins there too.
-func (n *Notifier) settleIn(ctx context.Context, term queue.Term) error {
+// unlooked is for how long there may have been no look when the clock went back: tasks that died meanwhile did so before now.
+const unlooked = time.Minute
+
+// settleIn notes where the first window of new targets begins, and from when on the dead are to be read if the clock went back to before
+// the open window, so that the next leader begins there too. Some of the dead are told of twice then.
+func (n *Notifier) settleIn(ctx context.Context, term queue.Term, now time.Time) error {
 	for _, r := range n.known.rounds {
-		if r.saved != "" {
+		p, noted := parsePosition(r.saved)
+		switch {
+		case !noted:
+			p = r.place
+		case now.UnixMilli() < p.diedFrom():
+			p.Died = now.Add(-unlooked).UnixMilli()
+		default:
 			continue
 		}
-		name, text := positionName(r.window), r.place.encode()
-		if err := n.q.ChangeNotices(ctx, term, queue.NoticeChange{Name: name, Set: map[string]string{name: text}}); err != nil {
+		name, text := positionName(r.window), p.encode()
+		if err := n.q.ChangeNotices(ctx, term, queue.NoticeChange{Name: name, Was: r.saved, Set: map[string]string{name: text}}); err != nil {
 			return err
 		}
-		r.saved = text
+		r.saved, r.place.Died = text, p.Died
 	}
 	return nil
 }
@@ -207,7 +217,7 @@ func (n *Notifier) follow(ctx context.Context, now time.Time) error {
 // close ends a window: Redis notes what its messages are, and where the next one begins, in one step.
 func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end time.Time) error {
 	if r.any(Dead) {
-		died, err := n.q.DiedBetween(ctx, time.UnixMilli(r.place.UpTo), end)
+		died, err := n.q.DiedBetween(ctx, time.UnixMilli(r.place.diedFrom()), end)
 		if err != nil {
 			return err
 		}
@@ -227,7 +237,7 @@ func (n *Notifier) close(ctx context.Context, term queue.Term, r *round, end tim
 	c := r.change(end)
 	saved := c.Set[c.Name]
 	messages := map[string]string{}
-	for id, p := range r.messages(n.q.Namespace(), end) {
+	for id, p := range r.messages(n.q.Namespace(), n.q.Keys().Notices, end) {
 		text, err := json.Marshal(p)
 		if err != nil {
 			return err

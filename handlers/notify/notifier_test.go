@@ -30,11 +30,16 @@ type world struct {
 
 func newWorld(t testing.TB, rdb *redis.Client) *world {
 	t.Helper()
-	w := &world{TB: t, rdb: rdb, part: queue.Partition{Namespace: testredis.Namespace(t)}}
+	return newWorldOf(t, rdb, queue.Partition{Namespace: testredis.Namespace(t)})
+}
+
+func newWorldOf(t testing.TB, rdb *redis.Client, part queue.Partition) *world {
+	t.Helper()
+	w := &world{TB: t, rdb: rdb, part: part}
 	var err error
 	w.q, err = queue.New(rdb, w.part, queue.Caps{})
 	must(t, err)
-	w.reg, err = instance.NewRegistry(rdb, w.part.Namespace)
+	w.reg, err = instance.NewRegistry(w.q.Client(), w.part.Namespace)
 	must(t, err)
 	return w
 }
@@ -129,6 +134,76 @@ func TestNotifier_aThousandDeadAreOneMessage(t *testing.T) {
 		testredis.Eventually(t, 30*time.Second, func() bool { l.turn(); return len(w.titles()) > 0 }, "a message")
 		w.same("1,000 tasks are dead")
 	})
+}
+
+// A receiver refuses a message whose ID it has seen: messages of other partitions and namespaces have other IDs.
+func TestNotifier_noOtherPartitionHasTheIDOfAMessage(t *testing.T) {
+	t.Parallel()
+	mini := testredis.Mini(t)
+	mini.SetTime(start)
+	namespace, ids := testredis.Namespace(t), map[string]bool{}
+	var leaders []*leader
+	for _, part := range []queue.Partition{{Namespace: namespace, Number: 1}, {Namespace: namespace, Number: 2}, {Namespace: namespace + "-other"}} {
+		l := newWorldOf(t, mini.Client, part).lead("a", ops)
+		l.see()
+		l.w.note("m@1000 missed outage")
+		leaders = append(leaders, l)
+	}
+	mini.SetTime(start.Add(time.Second))
+	for _, l := range leaders {
+		l.see()
+		p, err := l.w.q.List(t.Context(), task.Due, queue.ListOptions{Type: Type})
+		must(t, err)
+		for _, f := range p.Tasks {
+			ids[f.Task.ID] = true
+		}
+		l.w.same("1 slot was missed")
+	}
+	if len(ids) != len(leaders) {
+		t.Errorf("%d messages have the IDs %q", len(leaders), slices.Sorted(maps.Keys(ids)))
+	}
+}
+
+func TestMessageID_ofTheLongestNamesIsAnIDOfOurs(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("a", task.MaxNameLen)
+	for _, topic := range append(Topics(), Unread) {
+		if id := messageID(name+"#256", groupKey{name, topic}, mostWindow, start); !isOwn(id) || len(id) > task.MaxIDLen {
+			t.Errorf("%s: an ID of %d bytes: %s", topic, len(id), id)
+		}
+	}
+}
+
+// The clock of Redis is set back, and the leader changes before it shows the old time again. The tasks that die until then are told
+// of, as are those that died before the leader saw it.
+func TestNotifier_tellsOfTheDeadAfterTheClockWentBack(t *testing.T) {
+	t.Parallel()
+	mini := testredis.Mini(t)
+	w := newWorld(t, mini.Client)
+	target := ops
+	target.On = []Topic{Dead}
+	die := func(id string, at time.Time) {
+		must(t, mini.Client.ZAdd(t.Context(), w.q.Keys().Dead, redis.Z{Score: float64(at.UnixMilli()), Member: id}).Err())
+	}
+	back := start.Add(-50 * time.Minute)
+	die("told long ago", back.Add(-10*time.Minute))
+	mini.SetTime(start)
+	a := w.lead("a", target)
+	a.see()
+	die("before it was seen", back.Add(time.Second))
+	mini.SetTime(back.Add(3 * time.Second))
+	a.see()
+	die("before another leads", back.Add(time.Minute))
+	mini.SetTime(back.Add(20 * time.Minute))
+	b := w.lead("b", target)
+	b.see()
+	die("at last", start.Add(-time.Second))
+	mini.SetTime(start.Add(time.Second))
+	b.see()
+	w.same("3 tasks are dead")
+	mini.SetTime(start.Add(2 * time.Second))
+	b.see()
+	w.same("3 tasks are dead")
 }
 
 // Nobody has noted a position in a namespace that is new, or that came back empty: its runs and slots so far are told of.

@@ -11,12 +11,17 @@ import (
 // position is up to where the leaders have followed, for the targets of one window.
 type position struct {
 	UpTo int64 `json:"up_to"` // the end of the last window, in Unix milliseconds
+	// Died is from when on the dead are to be read, if that is before UpTo, because the clock went back.
+	Died int64 `json:"died,omitempty"`
 	// The last event that was read, the last entry of the history, and the last run of a task that no schedule made; "": there
 	// was none.
 	Event string `json:"event"`
 	Entry string `json:"entry"`
 	Run   string `json:"run"`
 }
+
+// diedFrom is from when on the dead are to be read.
+func (p position) diedFrom() int64 { return cmp.Or(p.Died, p.UpTo) }
 
 func (p position) encode() string {
 	b, _ := json.Marshal(p) // texts and a number always encode

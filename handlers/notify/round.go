@@ -174,11 +174,12 @@ func aboutOf(n *history.Note) (about, bool) {
 	}
 }
 
-// subject is what is known of a subject, which begins now if it is new; nil if there are too many.
+// subject is what is known of a subject, which begins now if it is new; nil for a schedule or a type of which there are too many.
+// Troubles are not refused: a status has few, and a crowd that fails must not hide them.
 func (r *round) subject(a about) *subject {
 	s := r.subjects[a]
 	if s == nil {
-		if len(r.subjects) >= mostSubjects {
+		if len(r.subjects) >= mostSubjects && a.fails() {
 			r.crowded = true
 			return nil
 		}
@@ -221,7 +222,7 @@ func (r *round) judge(end time.Time, list []producer.Stale) {
 func (r *round) settle(end time.Time) {
 	for _, a := range r.sorted() {
 		s := r.subjects[a]
-		if a.what != aSchedule && a.what != aType {
+		if !a.fails() {
 			continue // judged elsewhere
 		}
 		for _, t := range r.targets {
@@ -263,11 +264,11 @@ func (r *round) compare(t *Target, a about, s *subject, end time.Time) {
 	}
 }
 
-// messages are those of the window, by the IDs of their tasks.
-func (r *round) messages(namespace string, end time.Time) map[string]delivery {
+// messages are those of the window, by the IDs of their tasks. Place is a name that only this partition has.
+func (r *round) messages(namespace, place string, end time.Time) map[string]delivery {
 	all := map[string]delivery{}
 	for k, g := range r.groups {
-		all[messageID(k, r.window, end)] = delivery{Target: k.target, Message: Message{
+		all[messageID(place, k, r.window, end)] = delivery{Target: k.target, Message: Message{
 			Namespace: namespace, Topic: k.topic, From: time.UnixMilli(r.place.UpTo).UTC(), To: end,
 			Count: g.count, AtLeast: g.atLeast, Notices: g.notices,
 		}}
@@ -278,7 +279,7 @@ func (r *round) messages(namespace string, end time.Time) map[string]delivery {
 // change is what Redis is to note at the end of the window.
 func (r *round) change(end time.Time) queue.NoticeChange {
 	place := r.place
-	place.UpTo = end.UnixMilli()
+	place.UpTo, place.Died = end.UnixMilli(), 0
 	c := queue.NoticeChange{Name: positionName(r.window), Was: r.saved, Set: map[string]string{positionName(r.window): place.encode()}}
 	for a, s := range r.subjects {
 		if s.touched {
@@ -295,7 +296,7 @@ func (r *round) change(end time.Time) queue.NoticeChange {
 
 // begin begins the next window, once Redis has noted the last one.
 func (r *round) begin(end time.Time, saved string) {
-	r.place.UpTo, r.saved = end.UnixMilli(), saved
+	r.place.UpTo, r.place.Died, r.saved = end.UnixMilli(), 0, saved
 	for _, s := range r.subjects {
 		s.was, s.touched = s.state(), false
 	}

@@ -64,7 +64,7 @@ func (s *story) minute(stale ...producer.Stale) []string {
 	s.r.settle(end)
 	c := s.r.change(end)
 	var titles []string
-	for _, p := range s.r.messages("shop", end) {
+	for _, p := range s.r.messages("shop", "", end) {
 		titles = append(titles, p.Target+" "+p.Message.Title()+" | "+strings.Join(p.Message.Lines(), " | "))
 	}
 	s.r.begin(end, c.Set[c.Name])

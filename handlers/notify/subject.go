@@ -90,6 +90,9 @@ const (
 	aType     = "type"
 )
 
+// fails reports whether it is a schedule or a type, of which a round follows the runs. All others are troubles.
+func (a about) fails() bool { return a.what == aSchedule || a.what == aType }
+
 // schedule is the name of the schedule, or "" for a type.
 func (a about) schedule() string {
 	if a.what == aSchedule {

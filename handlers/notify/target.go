@@ -134,7 +134,7 @@ func Validate(targets []Target) error {
 	named := map[string]bool{}
 	for i := range targets {
 		t := &targets[i]
-		list = append(list, within(fmt.Sprintf("notify[%d]", i), t.Validate()))
+		list = append(list, field.In(fmt.Sprintf("notify[%d]", i), t.Validate()))
 		if named[t.Name] && t.Name != "" {
 			list = append(list, refuse(fmt.Sprintf("notify[%d].name", i), t.Name, "named twice", "give each target its own name"))
 		}
@@ -210,22 +210,6 @@ func (t *Target) CheckURL() error {
 
 func refuse(name, value, reason, hint string) error {
 	return &task.FieldError{Field: name, Value: value, Reason: reason, Hint: hint}
-}
-
-// within is an error whose fields lie within another one.
-func within(parent string, err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
-		var list []error
-		for _, one := range joined.Unwrap() {
-			list = append(list, within(parent, one))
-		}
-		return wording.Join(list...)
-	}
-	f := field.Of(err)
-	if f == nil {
-		return err
-	}
-	return refuse(parent+"."+f.Field, f.Value, f.Reason, f.Hint)
 }
 
 // list writes words for a person.

@@ -79,9 +79,6 @@ func (r *round) judgeTroubles(end time.Time, list []Trouble) {
 			continue
 		}
 		s := r.subject(a)
-		if s == nil {
-			continue
-		}
 		lasts[a] = true
 		if s.Told == 0 || x.Topic == Paused && end.UnixMilli()-s.Told >= pausedEvery.Milliseconds() {
 			at := x.Since

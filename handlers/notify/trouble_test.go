@@ -1,8 +1,11 @@
 package notify
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/history"
 )
 
 // Each trouble is told of once as long as it lasts, whichever instance leads, and again only after it was over for a window.
@@ -43,6 +46,25 @@ func TestTrouble_eachIsToldOf(t *testing.T) {
 	}
 	if got := g.window(all, a, b)[Hung]; got != 2 {
 		t.Errorf("told of %d more, want 2", got)
+	}
+}
+
+// Schedules that fail, and of which there are more than are followed, hide no trouble, whichever instance leads.
+func TestTrouble_isToldHoweverManySchedulesFail(t *testing.T) {
+	t.Parallel()
+	g := newReign(t, Target{Name: "ops"})
+	for i := range mostSubjects + 10 {
+		g.run(fmt.Sprintf("s%04d@1000", i), history.Failed, "")
+	}
+	x := Trouble{Topic: Hung, Schedule: "a"}
+	for i, want := range []int64{1, 0} {
+		g.r.judgeArchive(g.at.Add(time.Minute), 1000, behindFor, behindFor)
+		if told := g.window(x); told[Hung] != want || told[ArchiveBehind] != want {
+			t.Errorf("window %d told %v, want %d of the trouble and of the archive", i, told, want)
+		}
+		if n := len(g.r.subjects); n != mostSubjects+2 {
+			t.Errorf("the next leader follows %d, want %d and the two troubles", n, mostSubjects)
+		}
 	}
 }
 
