@@ -73,7 +73,7 @@ func TestRestore_whenItDeclaresInAnEmptyRedis(t *testing.T) {
 		hand, mine := w.entry("hand").last.Anchor, w.entry("mine").last.Anchor
 		time.Sleep(time.Minute - time.Second)
 		w.forget()
-		err := tn.insist(ctx, tn.declaring())
+		err := tn.insist(ctx, tn.takeStock)
 		if err == nil {
 			t.Fatal("it declares though its term is lost")
 		}
@@ -107,7 +107,7 @@ func TestDeclare_isNotHeldUpByOneThatIsThereByHalf(t *testing.T) {
 				}
 			}
 		}))
-		must(t, tn.declaring()(attempt))
+		must(t, tn.takeStock(attempt))
 		if reads > 6 {
 			t.Errorf("it read all %d times", reads/2)
 		}

@@ -26,8 +26,11 @@ func (s *Schedules) Trigger(ctx context.Context, name string, payload json.RawMe
 	if err != nil {
 		return "", err
 	}
-	now := time.Now()
-	t := status.Schedule.slotTask(now, now.Add(grid.Gap(now)))
+	now, next := time.Now(), time.Time{}
+	if gap := grid.Gap(now); gap > 0 {
+		next = now.Add(gap)
+	}
+	t := status.Schedule.slotTask(now, next)
 	t.ID = name + "!" + task.NewID(now)
 	t.Slot, t.Overlap = time.Time{}, task.Behind
 	if payload != nil {

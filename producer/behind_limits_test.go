@@ -3,11 +3,9 @@ package producer
 import (
 	"context"
 	"io"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/schedule"
@@ -51,61 +49,40 @@ func TestBehind_maxRunsEndsOnceToo(t *testing.T) {
 	})
 }
 
-// watched counts commands, and fails the first of a name.
-type watched struct {
-	mu     sync.Mutex
-	counts map[string]int
-	fails  string
-}
-
-func watch(fails string) *watched { return &watched{counts: map[string]int{}, fails: fails} }
-
-// counted returns how many commands of a name there were.
-func (h *watched) counted(name string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.counts[name]
-}
-
-// count counts a command, and says whether it is the one to fail.
-func (h *watched) count(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.counts[name]++
-	if name != h.fails {
-		return false
-	}
-	h.fails = ""
-	return true
-}
-
-func (h *watched) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *watched) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.count(cmd.Name()) {
-			cmd.SetErr(io.ErrUnexpectedEOF)
-			return io.ErrUnexpectedEOF
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (h *watched) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// A leader still knows the schedules after a read that fails while it declares again.
-func TestDeclare_againAfterAFailedReadKnowsAll(t *testing.T) {
+// Redis fails while a leader declares again, once all is read, and again while it reads once more: the leader still knows the schedules.
+func TestDeclare_againAfterFailuresKnowsAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.applied(all("a"))
-		tn := w.after(time.Second, nil)
-		must(w, tn.push(w.Context()))
-		w.rdb.AddHook(watch("zrangebyscore"))
-		must(w, tn.insist(w.Context(), tn.declaring()))
-		if !tn.whole || len(tn.known().entries) != 1 {
-			t.Errorf("whole: %v, and it knows %d schedules", tn.whole, len(tn.known().entries))
+		tn := w.lead("one", "v1", declare("mine"))
+		var sick atomic.Bool
+		var declares, reads atomic.Int64 // that failed
+		w.rdb.AddHook(between(func(args []any) error {
+			switch {
+			case !sick.Load():
+				return nil
+			case len(args) > 3 && args[3] == w.q.Keys().Instances && !w.isAdvance(args): // the right to declare
+				declares.Add(1)
+			case args[0] == "hscan" && declares.Load() > 0:
+				reads.Add(1)
+			default:
+				return nil
+			}
+			return io.ErrUnexpectedEOF
+		}))
+		ctx, stop := context.WithCancel(w.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- tn.run(ctx) }()
+		time.Sleep(10 * time.Second)
+		sick.Store(true)
+		tn.Redeclare()
+		time.Sleep(10 * time.Second)
+		stop()
+		if err := <-ended; err == nil || declares.Load() != 1 || reads.Load() == 0 {
+			t.Fatalf("%v, with %d failures to declare and %d to read", err, declares.Load(), reads.Load())
+		}
+		if known := tn.known().entries; known["a"] == nil || known["mine"] == nil {
+			t.Errorf("it knows %d schedules", len(known))
 		}
 	})
 }
@@ -122,12 +99,17 @@ func TestDeclare_aLeaderThatYieldsReadsNothing(t *testing.T) {
 		v, err := w.reg.Ready(w.Context(), "old", older.term.Gen, instance.DefaultLease)
 		must(w, err)
 		older.term.Epoch, older.open = v.Epoch, v.Open
-		h := watch("")
-		w.rdb.AddHook(h)
+		var reads atomic.Int64
+		w.rdb.AddHook(between(func(args []any) error {
+			if args[0] == "hscan" {
+				reads.Add(1)
+			}
+			return nil
+		}))
 		ctx, done := context.WithTimeout(w.Context(), 30*time.Second)
 		defer done()
 		_ = older.run(ctx)
-		if n := h.counted("hscan"); n > 6 {
+		if n := reads.Load(); n > 6 {
 			t.Errorf("it read all schedules %d times in 30 s", n/2)
 		}
 	})

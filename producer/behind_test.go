@@ -302,29 +302,64 @@ func TestBehind_isRestored(t *testing.T) {
 	})
 }
 
-// A step is never split, so it has few slots if they are large.
+// A step is never split, so it has few slots if they are large, also those that are encrypted and cannot be opened here.
 func TestStep_largePayloads(t *testing.T) {
 	t.Parallel()
-	s := every(time.Second)
-	s.Missed = schedule.MissedAll
-	s.Payload = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
-	e := entryOf(t, s, lastSlot(0))
-	size := func(m move) (n int) {
-		for _, p := range m.step.Push {
-			n += len(p.Task.Payload)
+	open, sealed := every(time.Second), every(time.Second)
+	open.Payload = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	sealed.sealed = &task.Sealed{Key: "k1", Data: make([]byte, 1<<20)}
+	for name, s := range map[string]Schedule{"open": open, "sealed": sealed} {
+		s.Missed = schedule.MissedAll
+		e := entryOf(t, s, lastSlot(0))
+		e.s.sealed = s.sealed
+		m, ok := e.step(sec(1), sec(0), sec(500))
+		if n := len(m.step.Push); !ok || n == 0 || n > 4 {
+			t.Errorf("%s: a step pushes %d MiB", name, n)
 		}
-		return n
+		m, _ = e.step(sec(500), sec(499), sec(500))
+		e.follow(&m)
+		m, ok = e.repay(sec(500), turnSlots)
+		if n := len(m.step.Push); !ok || n == 0 || n > 4 {
+			t.Errorf("%s: a step that catches up pushes %d MiB", name, n)
+		}
 	}
-	m, ok := e.step(sec(1), sec(0), sec(500))
-	if n := size(m); !ok || n == 0 || n > 4<<20 {
-		t.Errorf("a step pushes %d bytes", n)
-	}
-	m, _ = e.step(sec(500), sec(499), sec(500))
-	e.follow(&m)
-	m, ok = e.repay(sec(500), turnSlots)
-	if n := size(m); !ok || n == 0 || n > 4<<20 {
-		t.Errorf("a step that catches up pushes %d bytes", n)
-	}
+}
+
+// No call that backfills sends more than 4 MiB, also of a payload that cannot be opened here.
+func TestBackfill_largeSealedPayloads(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		s := every(time.Minute)
+		s.Payload = json.RawMessage(`"` + strings.Repeat("x", 600<<10) + `"`)
+		must(t, w.leadOver(w.sealing(1, "k1"), "one", "v1", func() []Schedule { return []Schedule{s} }).takeStock(ctx))
+		calls := 0
+		w.rdb.AddHook(between(func(args []any) error {
+			size := 0
+			for _, a := range args {
+				switch a := a.(type) {
+				case string:
+					size += len(a)
+				case *string:
+					size += len(*a)
+				case []byte:
+					size += len(a)
+				}
+			}
+			if size > 1<<20 {
+				calls++
+			}
+			if size > 5<<20 {
+				t.Errorf("%v sends %d bytes", args[0], size)
+			}
+			return nil
+		}))
+		time.Sleep(20 * time.Minute)
+		n, err := w.backfill(ctx, s.Name, w.now().Add(-12*time.Minute), w.now(), nil)
+		if n < 12 || err != nil || calls < 2 {
+			t.Errorf("%d were added in %d calls, %v", n, calls, err)
+		}
+	})
 }
 
 // However many slots lie ahead, a change names them in a few words.

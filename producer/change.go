@@ -26,9 +26,6 @@ func replace(st queue.Stored, s *Schedule, head definitionHead, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	if _, err := queue.ParseLast(st.Last); err == nil && next.saidBy(st.Definition) {
-		return nil, nil
-	}
 	c := &queue.Change{Name: s.Name, Expect: st.Last, Definition: text, Event: "schedule changed"}
 	if st.Definition == "" || st.Last == "" {
 		c.Event = "schedule made"

@@ -91,23 +91,6 @@ func (t *term) ask(ctx context.Context) error {
 	return err
 }
 
-// declaring returns a function that reads all schedules and declares. Until it has succeeded once, the earlier
-// knowledge counts, however often it is tried.
-func (t *term) declaring() func(context.Context) error {
-	t.before = t.known()
-	return func(ctx context.Context) error {
-		inv, err := t.stock(ctx)
-		if err != nil {
-			return err
-		}
-		if !t.whole { // the lacking schedules would be made anew; takeStock declares when none is lacking
-			t.log.Error().Err(t.lacking).Msg("could not restore all schedules: the leader declares its own after that")
-			return nil
-		}
-		return t.announce(ctx, inv)
-	}
-}
-
 // declareChunk is how many schedules are changed before the slots that have come meanwhile are pushed. One call for them holds Redis for
 // about ten milliseconds.
 const declareChunk = 200

@@ -162,18 +162,6 @@ func (d *definition) encode() (string, error) {
 	return string(b), nil
 }
 
-// saidBy reports whether a stored definition has the same schedule and origin as this one. It compares the texts, which is much
-// faster than decoding. A definition that is written differently may still say the same.
-func (d *definition) saidBy(stored string) bool {
-	text, err := d.Schedule.MarshalJSON()
-	if err != nil || d.Sealed != nil { // an encrypted text is another each time
-		return false
-	}
-	var r readHead
-	head, ok := r.before(stored, string(text))
-	return ok && head.says(d.Origin)
-}
-
 // ErrNewer reports a schedule whose definition this release cannot read.
 var ErrNewer = errors.New("a newer release wrote it")
 

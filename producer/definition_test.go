@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -138,32 +137,6 @@ func TestSlotTask_overlap(t *testing.T) {
 	s := every(time.Second)
 	if got := s.slotTask(epoch, time.Time{}); got.Key != "" {
 		t.Errorf("allow: %+v", got)
-	}
-}
-
-// A definition says the same whichever release wrote it, and not if its origin or anything of the schedule differs.
-func TestDefinition_saidBy(t *testing.T) {
-	t.Parallel()
-	s := Schedule{Name: "s", Rule: schedule.Every(time.Minute), Task: "t", Payload: []byte(`{"a": "<b>"}`)}
-	text := func(origin, release string, s Schedule) string {
-		d := definition{definitionHead{V: definitionVersion, Origin: origin, Release: release}, s}
-		out, err := d.encode()
-		must(t, err)
-		return out
-	}
-	ours := definition{definitionHead{V: definitionVersion, Origin: Declared, Release: "v2"}, s}
-	other := s
-	other.Timeout = time.Second
-	longer := s
-	longer.Name = "ss"
-	for stored, want := range map[string]bool{
-		text(Declared, "v2", s): true, text(Declared, "v1", s): true, text(Declared, "", s): true,
-		text(Applied, "", s): false, text(Declared, "v2", other): false, text(Declared, "v2", longer): false,
-		"": false, "{}": false, strings.Replace(text(Declared, "v1", s), `"v":1`, `"v":2`, 1): false,
-	} {
-		if got := ours.saidBy(stored); got != want {
-			t.Errorf("%s: %v", stored, got)
-		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // schedule, so every process knows the same at once.
 type Health struct {
 	Success time.Time // when a run last ended well; zero if none did
-	Ended   time.Time // when a run last ended for good
+	Ended   time.Time // when a run was last done or dead
 	Outcome task.Outcome
 	// Dead is how many runs ended dead since Success, and Failed how many attempts failed since Ended.
 	Dead, Failed int64
@@ -60,8 +60,8 @@ func (h *Health) add(n *history.Note) bool {
 		h.Task, h.Error = n.TaskID, wording.Cut(n.Error, longestHealthError)
 	case history.Returned:
 		h.Skipped = 0
-	case history.Cancelled:
-		h.Ended, h.Outcome, h.Failed, h.Skipped = n.At, n.Word, 0, 0
+	case history.Cancelled: // what failed before still does
+		h.Skipped = 0
 		h.Noted = maxTime(h.Noted, n.Slot) // it may have been pushed ahead: when it comes, nothing waits
 	case history.Failed, history.Lost:
 		h.trouble(n.At)

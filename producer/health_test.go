@@ -97,6 +97,29 @@ func TestHealth_knowsASlotThatWasCancelledBeforeItCame(t *testing.T) {
 	}
 }
 
+// A run that is cancelled, by hand or for a newer slot, mends nothing: a schedule that fails goes on failing until a run ends well.
+func TestHealth_failsUntilARunEndsWell(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lines string
+		want  Health
+	}{
+		"dead, retried, and cancelled":   {"s@1000 dead 1 1000, s@1000 failed 1 1100, s@1000 cancelled 2 1200", Health{Outcome: history.Dead, Dead: 1, Failed: 1}},
+		"dead, and a waiting one":        {"s@1000 dead 1 1000, s!x cancelled 0 0", Health{Outcome: history.Dead, Dead: 1}},
+		"each attempt fails, and is cut": {"s@1000 failed 1 1, s@1000 cancelled 1 1, s@2000 failed 1 1, s@2000 cancelled 1 1, s@3000 failed 1 1", Health{Failed: 3}},
+		"one ends well":                  {"s@1000 dead 1 1000, s@2000 cancelled 1 1, s@3000 done 1 1", Health{Outcome: history.Done}},
+	} {
+		var h Health
+		for line := range strings.SplitSeq(c.lines, ", ") {
+			n := history.Parse(line)
+			h.add(&n)
+		}
+		if h.Outcome != c.want.Outcome || h.Dead != c.want.Dead || h.Failed != c.want.Failed {
+			t.Errorf("%s: %+v", name, h)
+		}
+	}
+}
+
 func TestHealth_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795338400000).UTC()

@@ -71,7 +71,12 @@ func (t *term) isAside(st queue.Stored) bool {
 
 // retryAside takes back what was set aside, because it may pass now.
 func (t *term) retryAside(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(t.aside))
-	clear(t.aside)
-	return t.reload(ctx, names)
+	was := t.aside
+	t.refused = t.refused && len(was) > 0 // else the refused one is gone, or was changed
+	t.aside = nil
+	err := t.reload(ctx, slices.Sorted(maps.Keys(was)))
+	if err != nil {
+		t.aside = was // the next try takes back the same
+	}
+	return err
 }

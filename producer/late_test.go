@@ -1,14 +1,11 @@
 package producer
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/history"
 	"github.com/onbeat/onbeat/schedule"
@@ -106,24 +103,13 @@ func TestPush_lateWithinTheHorizonIsNotMissed(t *testing.T) {
 }
 
 // slow delays commands whose first key is the given one, by their length.
-type slow struct {
-	key    string
-	perArg time.Duration
-}
-
-func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 3 && (args[1] == s.key || args[3] == s.key) {
-			time.Sleep(time.Duration(len(args)) * s.perArg)
+func slow(key string, perArg time.Duration) between {
+	return func(args []any) error {
+		if len(args) > 3 && (args[1] == key || args[3] == key) {
+			time.Sleep(time.Duration(len(args)) * perArg)
 		}
-		return next(ctx, cmd)
+		return nil
 	}
-}
-
-func (slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // The time in which a leader reads many schedules does not count as a time without a leader.
@@ -139,7 +125,7 @@ func TestTakeStock_takesNoSlotsTime(t *testing.T) {
 		time.Sleep(time.Second)
 		tn := w.lead("one", "v1", nil)
 		tn.cfg.Horizon, tn.open = 2*time.Second, true
-		w.rdb.AddHook(slow{w.q.Keys().Schedules, time.Second})
+		w.rdb.AddHook(slow(w.q.Keys().Schedules, time.Second))
 		must(t, tn.takeStock(ctx))
 		if w.now().Sub(tn.began) < 5*time.Second {
 			t.Fatal("it was fast: nothing was put to the test")
@@ -171,7 +157,7 @@ func TestDeclare_pushesWhileItDeclares(t *testing.T) {
 			return tn
 		}
 		must(t, lead("v1", "1").push(ctx))
-		w.rdb.AddHook(slow{w.q.Keys().Schedules, 300 * time.Microsecond})
+		w.rdb.AddHook(slow(w.q.Keys().Schedules, 300*time.Microsecond))
 		began := w.now()
 		two := lead("v2", "2")
 		now := w.now()

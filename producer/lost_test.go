@@ -101,7 +101,7 @@ func TestDeclare_afterTheClockDrifted(t *testing.T) {
 		must(t, tn.push(ctx))
 		tn.clock.Set(time.Now(), time.Now(), w.now().Add(900*time.Millisecond))
 		period = 25 * time.Millisecond
-		must(t, tn.declaring()(ctx))
+		must(t, tn.takeStock(ctx))
 		after := w.now()
 		must(t, tn.refresh(ctx))
 		must(t, tn.push(ctx))

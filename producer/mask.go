@@ -40,17 +40,13 @@ func placeOf(name string) (place []string, ok bool) {
 	}
 	for rest != "" {
 		rest = rest[1:] // the dot
-		part := rest
-		if quoted, err := strconv.QuotedPrefix(rest); err == nil {
-			part = quoted
-		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
-			part = rest[:i]
+		part, _, _ := strings.Cut(rest, ".")
+		key := part
+		if strings.HasPrefix(rest, `"`) { // flatten quotes each name that has a dot or such a quote
+			part, _ = strconv.QuotedPrefix(rest)
+			key, _ = strconv.Unquote(part)
 		}
-		rest = rest[len(part):]
-		if text, err := strconv.Unquote(part); err == nil {
-			part = text
-		}
-		place = append(place, part)
+		place, rest = append(place, key), rest[len(part):]
 	}
 	return place, true
 }

@@ -97,3 +97,18 @@ func TestChangesOf_comparesALargePayloadAsAWhole(t *testing.T) {
 		t.Errorf("%d changes, %v", len(none), err)
 	}
 }
+
+// A secret field is hidden however it is named.
+func TestMaskChanges_hidesWhateverTheName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"card", "'c'", "`card`", `"card"`, "a.b"} {
+		payload, err := json.Marshal(map[string]any{"a": map[string]string{name: "4111", "other": "shown"}})
+		must(t, err)
+		changes, err := changesOf(&Schedule{Name: "s"}, &Schedule{Name: "s", Payload: payload})
+		must(t, err)
+		masked := fmt.Sprint(MaskChanges(changes, []string{"a." + strings.ReplaceAll(name, ".", `\.`)}))
+		if strings.Contains(masked, "4111") || !strings.Contains(masked, "shown") {
+			t.Errorf("%q: %s", name, masked)
+		}
+	}
+}

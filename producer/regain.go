@@ -37,12 +37,8 @@ func (t *term) regainDeclared(ctx context.Context) error {
 		return nil
 	}
 	calls := eachCall{ctx, callLimit(t.session)}
-	version, err := t.q.SchedulesVersion(calls)
-	if err != nil {
-		return err
-	}
 	state, err := t.q.Regained(calls)
-	if err != nil || state == queue.FromArchive || version > 0 && state != queue.Regaining {
+	if err != nil || state == queue.FromArchive {
 		return err
 	}
 	if err := t.q.NoteRegained(calls, queue.Regaining); err != nil {
@@ -65,7 +61,7 @@ func (t *term) regainDeclared(ctx context.Context) error {
 	})
 	t.tellRestored(restored)
 	if err != nil && ctx.Err() == nil && !over(err) && !store.Retryable(err) {
-		t.log.Error().Err(err).Msg("cannot ask the archive for the declared schedules, of which redis knows none: they begin anew")
+		t.log.Error().Err(err).Msg("cannot ask the archive for the declared schedules: those that redis does not know begin anew")
 		err = nil
 	}
 	return err
@@ -141,58 +137,63 @@ func (t *term) regainFrom(ctx context.Context, origin string, step func()) (rest
 		return 0, nil, err
 	}
 	step()
+	calls := eachCall{ctx, callLimit(t.session)}
+	err = eachUnknown(ctx, calls, t.q, a, func(page []archive.Schedule) error {
+		step()
+		var changes []queue.Change
+		for i := range page {
+			e, err := archivedEntry(&page[i], t.q.Seal())
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			if e == nil || e.head.Origin != origin {
+				continue
+			}
+			if err := e.catchUpWith(ctx, a); err != nil {
+				return err
+			}
+			step()
+			c, err := e.restored(e.last.Slot)
+			if err != nil {
+				return err
+			}
+			c.Expect, c.Definition = queue.Never, page[i].Definition // as it was: sealed, if it was
+			changes = append(changes, *c)
+		}
+		_, moved, err := t.q.Change(queue.By(calls, ByArchive), t.term.Epoch, changes)
+		restored += len(changes) - len(moved)
+		return err
+	})
+	return restored, unread, err
+}
+
+// eachUnknown calls fn with the schedules of the archive of which Redis knows nothing, a page at a time. The context of calls is for Redis.
+func eachUnknown(ctx, calls context.Context, q *queue.Queue, a archive.Archive, fn func(page []archive.Schedule) error) error {
 	for after := ""; ; {
 		page, err := a.Schedules(ctx, after, regainPage)
 		if err != nil || len(page) == 0 {
-			return restored, unread, err
+			return err
 		}
-		step()
 		after = page[len(page)-1].Name
-		n, bad, err := t.regainSome(ctx, a, page, origin, step)
-		restored, unread = restored+n, append(unread, bad...)
+		names := make([]string, len(page))
+		for i := range page {
+			names[i] = page[i].Name
+		}
+		known, err := q.ChangedAt(calls, names)
 		if err != nil {
-			return restored, unread, err
+			return err
+		}
+		var unknown []archive.Schedule
+		for i := range page {
+			if known[i] == 0 {
+				unknown = append(unknown, page[i])
+			}
+		}
+		if err := fn(unknown); err != nil {
+			return err
 		}
 	}
-}
-
-// regainSome is regainFrom for one page.
-func (t *term) regainSome(ctx context.Context, a archive.Archive, page []archive.Schedule, origin string, step func()) (restored int, unread []error, err error) {
-	calls := eachCall{ctx, callLimit(t.session)}
-	names := make([]string, len(page))
-	for i := range page {
-		names[i] = page[i].Name
-	}
-	known, err := t.q.ChangedAt(calls, names)
-	if err != nil {
-		return 0, nil, err
-	}
-	var changes []queue.Change
-	for i := range page {
-		if known[i] != 0 {
-			continue
-		}
-		e, err := archivedEntry(&page[i], t.q.Seal())
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		if e == nil || e.head.Origin != origin {
-			continue
-		}
-		if err := e.catchUpWith(ctx, a); err != nil {
-			return 0, nil, err
-		}
-		step()
-		c, err := e.restored(e.last.Slot)
-		if err != nil {
-			return 0, nil, err
-		}
-		c.Expect, c.Definition = queue.Never, page[i].Definition // as it was: sealed, if it was
-		changes = append(changes, *c)
-	}
-	_, moved, err := t.q.Change(queue.By(calls, ByArchive), t.term.Epoch, changes)
-	return len(changes) - len(moved), unread, err
 }
 
 // archivedEntry makes the entry of an archived schedule, as it was after its last change. It is nil for one that was deleted or retired.
@@ -227,24 +228,8 @@ func (s *Schedules) ToRegain(ctx context.Context) (list []Status, err error) {
 		return nil, err
 	}
 	var unread []error
-	for after := ""; ; {
-		page, err := a.Schedules(ctx, after, regainPage)
-		if err != nil || len(page) == 0 {
-			return list, errors.Join(append(unread, err)...)
-		}
-		after = page[len(page)-1].Name
-		names := make([]string, len(page))
+	err = eachUnknown(ctx, ctx, s.q, a, func(page []archive.Schedule) error {
 		for i := range page {
-			names[i] = page[i].Name
-		}
-		known, err := s.q.ChangedAt(ctx, names)
-		if err != nil {
-			return list, err
-		}
-		for i := range page {
-			if known[i] != 0 {
-				continue
-			}
 			e, err := archivedEntry(&page[i], s.q.Seal())
 			if e != nil && err == nil {
 				if err = e.catchUpWith(ctx, a); err == nil {
@@ -255,7 +240,9 @@ func (s *Schedules) ToRegain(ctx context.Context) (list []Status, err error) {
 				unread = append(unread, err)
 			}
 		}
-	}
+		return nil
+	})
+	return list, errors.Join(append(unread, err)...)
 }
 
 // pauseOf is what the archive has of a schedule's pause; "" if no caller could have paused it so.

@@ -65,7 +65,7 @@ func archivedHealth(ctx context.Context, a archive.Archive, name, before string)
 	return h, err
 }
 
-// noteHealths notes how schedules were before Redis came back empty, unless a run of them has ended since.
+// noteHealths notes how schedules were before Redis came back empty, unless a run of them has ended since, or it was noted before.
 func (t *term) noteHealths(ctx context.Context, before map[string]*Health) error {
 	calls := eachCall{ctx, callLimit(t.session)}
 	names := []string{healthPlace}
@@ -81,8 +81,9 @@ func (t *term) noteHealths(ctx context.Context, before map[string]*Health) error
 		}
 		c := queue.NoticeChange{Name: healthPlace, Was: noted[0], Set: map[string]string{}}
 		for i, name := range names[1:] {
-			if since := parseHealth(noted[i+1]); since.Ended.IsZero() {
-				h := *before[name]
+			h, since := *before[name], parseHealth(noted[i+1])
+			again := !since.Troubled.IsZero() && since.Troubled.Equal(h.Troubled)
+			if since.Ended.IsZero() && !again {
 				c.Set[name] = h.with(&since).encode()
 			}
 		}
@@ -95,9 +96,9 @@ func (t *term) noteHealths(ctx context.Context, before map[string]*Health) error
 	}
 }
 
-// with adds to h what was noted later, where no run has ended since.
+// with adds to h what was noted later, where no run has ended since. The run behind which slots were skipped before is lost.
 func (h *Health) with(since *Health) *Health {
-	h.Failed, h.Missed, h.Skipped = h.Failed+since.Failed, h.Missed+since.Missed, h.Skipped+since.Skipped
+	h.Failed, h.Missed, h.Skipped = h.Failed+since.Failed, h.Missed+since.Missed, since.Skipped
 	h.Noted = maxTime(h.Noted, since.Noted)
 	h.trouble(since.Troubled)
 	if since.Task != "" {

@@ -1,11 +1,15 @@
 package producer
 
 import (
+	"context"
 	"io"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/onbeat/onbeat/archive"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/schedule"
@@ -67,5 +71,71 @@ func TestRegain_saysWhatIsGoneWithoutAnArchive(t *testing.T) {
 			t.Errorf("%q, %v", state, err)
 		}
 		leader.stop()
+	})
+}
+
+// kept is an archive of schedules.
+type kept struct {
+	archive.Archive
+	list []archive.Schedule
+}
+
+func (k *kept) Validate() error { return nil }
+func (k *kept) String() string  { return "kept" }
+
+func (k *kept) Open(context.Context, string, zerolog.Logger) (archive.Archive, error) { return k, nil }
+
+func (k *kept) HistoryBefore(context.Context, string, string, func(archive.Entry) bool) error {
+	return nil
+}
+
+func (k *kept) Schedules(_ context.Context, after string, _ int) ([]archive.Schedule, error) {
+	if after != "" {
+		return nil, nil
+	}
+	return k.list, nil
+}
+
+// Redis came back empty, and somebody applies a schedule before the first leader comes: the declared ones come back all the same.
+func TestRegain_alsoIfSomebodyAppliedAScheduleBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		must(t, w.lead("one", "v1", declare("mine")).takeStock(ctx))
+		was, err := w.q.Schedule(ctx, "mine")
+		must(t, err)
+		anchor := w.entry("mine").last.Anchor
+		time.Sleep(10 * time.Minute)
+		w.forget()
+		w.apply("hand", schedule.Every(time.Hour))
+		tn := w.lead("two", "v1", declare("mine"))
+		tn.cfg.Archive, err = archive.NewSource(&kept{list: []archive.Schedule{{Name: "mine", Definition: was.Definition, Last: was.Last}}}, w.ns, zerolog.Nop())
+		must(t, err)
+		must(t, tn.regainDeclared(ctx))
+		must(t, tn.takeStock(ctx))
+		w.wantAnchor("mine", anchor)
+	})
+}
+
+// How a schedule was is noted once, however often leaders take it from the archive.
+func TestRegain_notesHowAScheduleWasOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		w.apply("s", schedule.Every(time.Hour))
+		tn, now := w.lead("one", "v1", nil), w.now().Truncate(time.Millisecond)
+		before := map[string]*Health{"s": {Failed: 2, Missed: 3, Skipped: 4, Troubled: now.Add(-time.Hour), Noted: now.Add(-time.Minute)}}
+		must(t, tn.noteHealths(ctx, before))
+		w.note(now.Add(time.Second), "s@1000 failed 1 1000")
+		_, _, err := w.noteHealth(ctx, tn.term, nil, &trends{}, deaf{})
+		must(t, err)
+		for range 2 {
+			must(t, tn.noteHealths(ctx, before))
+			list, _, err := w.Healths(ctx, []string{"s"})
+			must(t, err)
+			if h := list["s"]; h.Failed != 3 || h.Missed != 3 || h.Skipped != 0 || !h.Troubled.Equal(now.Add(-time.Hour)) {
+				t.Fatalf("%+v", h)
+			}
+		}
 	})
 }

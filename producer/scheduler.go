@@ -187,7 +187,7 @@ func (t *term) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
-			err = t.insist(ctx, t.declaring())
+			err = t.insist(ctx, t.takeStock)
 		case <-again:
 			again = nil
 			t.tidy(ctx)
@@ -286,8 +286,8 @@ func (t *term) tidy(ctx context.Context) {
 	}
 }
 
-// takeStock begins a term, and begins it again when Redis may have lost its last writes. It reads all schedules, declares,
-// deals with the slots missed while no instance led, and opens the gate. A schedule that cannot be restored or declared neither
+// takeStock begins a term, and begins it again to declare anew, or when Redis may have lost its last writes. It reads all schedules,
+// declares, deals with the slots missed while no instance led, and opens the gate. A schedule that cannot be restored or declared neither
 // keeps the gate shut nor delays the other schedules: only the work behind the gate makes room in a full Redis. The leader
 // retries it; see lacking.
 func (t *term) takeStock(ctx context.Context) error {

@@ -258,6 +258,22 @@ func TestPromise6_aBackfillRunsNothingEarly(t *testing.T) {
 	}
 }
 
+// A trigger of a schedule that has ended is retried as long as one that has no next slot.
+func TestTrigger_ofAScheduleThatHasEnded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.apply("s", schedule.Rule{Every: time.Minute, Until: w.now().Add(time.Hour)})
+		time.Sleep(2 * time.Hour)
+		id, err := w.Trigger(t.Context(), "s", nil)
+		must(t, err)
+		rec := task.Task{ID: id}
+		must(t, task.Decode(w.rdb.HGet(t.Context(), w.q.Keys().Tasks, id).Val(), &rec))
+		if rec.MaxAttempts != 12 || rec.Backoff != (task.Backoff{}) {
+			t.Errorf("%d attempts, %+v", rec.MaxAttempts, rec.Backoff)
+		}
+	})
+}
+
 func TestTriggerAndBackfill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testredis.Real(t))

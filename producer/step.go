@@ -58,7 +58,7 @@ func (m *move) push(t *task.Task, due time.Time) {
 
 // mostPushes returns how many slots one step pushes at most: fewer than n if they are large, because a step is never split.
 func (e *entry) mostPushes(n int) int {
-	return max(n/queue.PushSize(&task.Task{Payload: e.s.Payload}), 1)
+	return max(n/queue.PushSize(&task.Task{Payload: e.s.Payload, Sealed: e.s.sealed}), 1)
 }
 
 // left returns how many more runs the schedule may have, besides those that it is behind with.

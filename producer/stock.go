@@ -254,10 +254,11 @@ func (t *term) hold(st queue.Stored, e *entry, err error) {
 		return
 	}
 	if e != nil {
+		t.entries[e.s.Name] = e
 		if t.isAside(st) {
 			e.next = time.Time{}
+			return
 		}
-		t.entries[e.s.Name] = e
 		t.plan.fix(e)
 		t.owe(e)
 	}

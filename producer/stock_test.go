@@ -1,13 +1,10 @@
 package producer
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
@@ -26,20 +23,6 @@ func (w *world) claim(term queue.Term, seq int64) []*task.Task {
 	})
 	must(w, err)
 	return r.Claimed
-}
-
-// after is called after each command of a client.
-type after func()
-
-func (f after) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (f after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (f after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		defer f()
-		return next(ctx, cmd)
-	}
 }
 
 // Everybody crashed while a slot ran. When the gate opens again that run holds its key no more, or the latest missed
@@ -66,7 +49,7 @@ func TestTakeStock_takesBackTheRunsOfTheDeadBeforeTheGateOpens(t *testing.T) {
 		var held []string // as the gate opened
 		var mu sync.Mutex
 		opened := false
-		mini.Client.AddHook(after(func() {
+		mini.Client.AddHook(afterwards(func([]any) {
 			mu.Lock()
 			defer mu.Unlock()
 			if !opened && mini.HGet(k.Leader, "open") == "1" && mini.HGet(k.Leader, "id") != "dead" {

@@ -233,6 +233,65 @@ func TestScheduler_setsAsideWhatIsRefused(t *testing.T) {
 	})
 }
 
+// The leader waits for a schedule that is behind, and whose missed slots Redis refuses. It pushes them when they are refused no more.
+func TestScheduler_waitsForMissedSlotsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.applied(all("s"))
+		var cured atomic.Bool
+		w.rdb.AddHook(between(func(args []any) error {
+			if !cured.Load() && w.isAdvance(args) && mentions(args, "s@") {
+				return refusal("ERR something of this schedule")
+			}
+			return nil
+		}))
+		tn := w.after(10*time.Minute+500*time.Millisecond, nil) // between two slots
+		must(t, tn.push(t.Context()))
+		if e := tn.entries["s"]; e.owed == "" || tn.aside["s"] == "" {
+			t.Fatalf("it is behind with %q, and refused are %v", e.owed, tn.aside)
+		}
+		if tn.wait() <= 0 {
+			t.Error("the leader does not wait")
+		}
+		cured.Store(true)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if tn.retryAside(ended) == nil {
+			t.Fatal("nothing failed")
+		}
+		must(t, tn.retryAside(t.Context()))
+		w.finish(tn)
+		if pushed, noted := w.account("s"); pushed < 600 || noted != 0 {
+			t.Errorf("%d pushed, %d noted", pushed, noted)
+		}
+	})
+}
+
+// A leader whose only schedule was refused, and is deleted, has nothing to do: it does not say that it cannot schedule.
+func TestScheduler_saysNoMoreOfWhatIsDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, mini *testredis.Miniredis, w *world) {
+		w.apply("poison", schedule.Every(100*time.Millisecond))
+		rdb := mini.Dialed(t)
+		rdb.AddHook(between(func(args []any) error {
+			if w.isAdvance(args) && mentions(args, "poison") {
+				return refusal("ERR something of this schedule")
+			}
+			return nil
+		}))
+		n := w.startOver(rdb, "", nil)
+		w.leads(n)
+		time.Sleep(2 * time.Minute)
+		must(t, w.Delete(t.Context(), "poison"))
+		time.Sleep(2 * time.Minute)
+		said := w.hasEvent("leads but cannot schedule")
+		time.Sleep(5 * time.Minute)
+		if again := w.hasEvent("leads but cannot schedule"); said == 0 || again != said {
+			t.Errorf("it said so %d times, then %d", said, again)
+		}
+		n.stop()
+	})
+}
+
 // A schedule that cannot be declared keeps neither the gate shut nor the stored schedules waiting.
 func TestScheduler_goesOnWhenItCannotDeclare(t *testing.T) {
 	inBubble(t, func(t *testing.T, mini *testredis.Miniredis, w *world) {

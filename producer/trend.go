@@ -172,6 +172,7 @@ func JoinTrends(list []Trend, others ...[]Trend) []Trend {
 // trends is what a leader knows in its term to count the minutes.
 type trends struct {
 	jitters map[string]*schedule.Rule // of the schedules that ran; nil: it has none
+	version int64                     // of the schedules, as of jitters
 	looked  time.Time                 // when it looked at the backlog, by the local clock
 }
 
@@ -223,10 +224,14 @@ func (t *trends) take(ctx context.Context, s *Schedules, read []history.Entry) (
 	return set, nil
 }
 
-// know reads the rules of the schedules that ran for the first time in this term.
+// know reads the rules of the schedules that ran for the first time since any schedule was changed.
 func (t *trends) know(ctx context.Context, s *Schedules, read []history.Entry) error {
-	if t.jitters == nil {
-		t.jitters = map[string]*schedule.Rule{}
+	version, err := s.q.SchedulesVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if version != t.version || t.jitters == nil {
+		t.jitters, t.version = map[string]*schedule.Rule{}, version
 	}
 	var names []string
 	for i := range read {

@@ -69,6 +69,27 @@ func TestTrends_countEachEntryOnce(t *testing.T) {
 	})
 }
 
+// A slot's wait counts from when it was due, also after the jitter was changed in the term.
+func TestTrends_knowAChangedJitter(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		term, now := w.lead("a", "v1", nil).term, w.now()
+		var tr trends
+		for _, rule := range []schedule.Rule{{Every: time.Hour}, {Every: time.Hour, Jitter: time.Minute}} {
+			w.apply("s", rule)
+			time.Sleep(time.Second)
+			w.note(w.now(), fmt.Sprintf("s@5000 done 1 %d", rule.JitterFor("s", time.UnixMilli(5000)).UnixMilli()+20))
+			_, _, err := w.noteHealth(t.Context(), term, nil, &tr, deaf{})
+			must(t, err)
+		}
+		list, err := w.Trends(t.Context(), now, now.Add(time.Second))
+		must(t, err)
+		if list[0].Began != 2 || list[0].MaxLag != 20*time.Millisecond {
+			t.Errorf("%+v", list[0])
+		}
+	})
+}
+
 // The leader looks at the backlog also when nothing runs, and the most of a minute counts.
 func TestTrends_knowTheBacklog(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,9 +44,16 @@ func TestParseCron_refuses(t *testing.T) {
 			}
 		}
 	}
-	for expr, means := range map[string]string{"22-2 * * * *": "22-59,0-2", "* * * * SAT-TUE": "6,0-2", "* * * NOV-FEB *": "11-12,1-2"} {
-		if _, err := parseCron(expr); !strings.Contains(err.Error(), means) {
+	for expr, means := range map[string]string{
+		"22-2 * * * *": "22-59,0-2 * * * *", "* * * * SAT-TUE": "* * * * 6,0-2", "* * * NOV-FEB *": "* * * 11-12,1-2 *", "* * * * 7-3": "* * * * 0-3",
+	} {
+		_, err := parseCron(expr)
+		hint := strings.TrimSuffix(err.Error()[strings.LastIndex(err.Error(), " ")+1:], ")")
+		if !slices.Contains(strings.Fields(means), hint) {
 			t.Errorf("%s: %v, want %s in its place", expr, err, means)
+		}
+		if _, err := parseCron(means); err != nil {
+			t.Errorf("%s: what the hint says is refused: %v", expr, err)
 		}
 	}
 }

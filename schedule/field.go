@@ -96,8 +96,11 @@ func (f *cronField) span(text, item string) (uint64, error) {
 		}
 	}
 	if lo > hi {
-		return 0, f.fail(text, fmt.Sprintf("the range %q runs backwards", clip(body)),
-			fmt.Sprintf("if it is meant to wrap around, write %s,%s", f.join(lo, f.top()), f.join(f.min, hi)))
+		wrapped := f.join(f.min, hi)
+		if lo <= f.top() { // else it begins on Sunday
+			wrapped = f.join(lo, f.top()) + "," + wrapped
+		}
+		return 0, f.fail(text, fmt.Sprintf("the range %q runs backwards", clip(body)), "if it is meant to wrap around, write "+wrapped)
 	}
 	if stepped {
 		size := f.top() - f.min + 1

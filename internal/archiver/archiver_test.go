@@ -179,23 +179,31 @@ func TestArchiver_aStreamThatIsNewIsReported(t *testing.T) {
 	}
 }
 
-// A user without the right to XTRIM archives all the same, and the log says once what it costs.
-func TestArchiver_withoutTheRightToTrimGoesOn(t *testing.T) {
+// A user without the rights to weigh and to trim archives all the same, and the log says once what it costs.
+func TestArchiver_withoutTheRightsGoesOn(t *testing.T) {
 	t.Parallel()
 	admin := testredis.Real(t)
-	w := newWorld(t, admin, sqlite(t), queue.Caps{History: 100})
-	p := queue.Partition{Namespace: w.ns}
-	q, err := queue.New(testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false))), p, queue.Caps{History: 100, Archive: 1000})
+	w := newWorld(t, admin, sqlite(t), queue.Caps{})
+	p, caps := queue.Partition{Namespace: w.ns}, queue.Caps{History: 100, Buffer: 1 << 20}
+	q, err := queue.New(testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false))), p, caps)
 	w.must(err)
 	w.q = q
 	a := w.archive()
-	want := w.note(400)
+	want := w.note(3_000)
 	w.follow("a")
 	w.eventually(a, want)
-	want = append(want, w.note(400)...)
+	says := []string{"cannot trim what is archived", "cannot ask redis how large the history is", "cannot trim entries that wait to be archived"}
+	for _, line := range says {
+		testredis.Eventually(t, patience, func() bool { return w.log.count(line) > 0 }, "the log says: %s", line)
+	}
+	want = append(want, w.note(10)...)
 	w.eventually(a, want)
-	testredis.Eventually(t, patience, func() bool { return w.log.count("cannot trim what is archived") == 1 }, "the log says so")
-	if n := admin.XLen(t.Context(), w.keys.History).Val(); n != 800 {
+	for _, line := range says {
+		if n := w.log.count(line); n != 1 {
+			t.Errorf("the log says %d times: %s", n, line)
+		}
+	}
+	if n := admin.XLen(t.Context(), w.keys.History).Val(); n != int64(len(want)) {
 		t.Errorf("%d entries are left", n)
 	}
 }

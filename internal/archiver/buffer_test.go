@@ -85,25 +85,3 @@ func TestBuffer_dropsInSilenceWhatIsArchived(t *testing.T) {
 		t.Errorf("%d lost\n%s", lost, &w.log.text)
 	}
 }
-
-// A user without the rights to weigh and to trim archives all the same, and the log says once what it costs.
-func TestBuffer_withoutTheRightsTellsOnce(t *testing.T) {
-	t.Parallel()
-	admin := testredis.Real(t)
-	w := newWorld(t, admin, sqlite(t), queue.Caps{})
-	p, caps := queue.Partition{Namespace: w.ns}, queue.Caps{Buffer: 1 << 20}
-	q, err := queue.New(testredis.User(t, admin, strings.Fields(queue.ACL(queue.AsInstance, p, false))), p, caps)
-	w.must(err)
-	w.q = q
-	a := w.archive()
-	want := w.note(3_000)
-	w.follow("a")
-	w.eventually(a, want)
-	for _, line := range []string{"cannot ask redis how large the history is", "cannot trim entries that wait to be archived"} {
-		testredis.Eventually(t, patience, func() bool { return w.log.count(line) > 0 }, "the log says: %s", line)
-	}
-	w.eventually(a, append(want, w.note(10)...))
-	if n := w.log.count("cannot ask redis"); n != 1 {
-		t.Errorf("the log says it %d times", n)
-	}
-}

@@ -105,7 +105,7 @@ func (q *Queue) Advance(ctx context.Context, term Term, steps []Step) (now time.
 const advanceBatch = 400
 
 // PushSize returns how many slots a task counts for in a batch: one, and more if its payload is large.
-func PushSize(t *task.Task) int { return 1 + len(t.Payload)*MaxBatch/batchBytes }
+func PushSize(t *task.Task) int { return 1 + payloadBytes(t)*MaxBatch/batchBytes }
 
 func stepSize(s *Step) int {
 	n := 1 + len(s.Drop)

@@ -56,8 +56,8 @@ func inParts(tasks []*task.Task, add func(part []*task.Task, refused []error) er
 	refused = make([]error, len(tasks))
 	for from := 0; from < len(tasks); {
 		to, size := from, 0
-		for to < len(tasks) && to-from < MaxBatch && (to == from || size+len(tasks[to].Payload) <= batchBytes) {
-			size += len(tasks[to].Payload)
+		for to < len(tasks) && to-from < MaxBatch && (to == from || size+payloadBytes(tasks[to]) <= batchBytes) {
+			size += payloadBytes(tasks[to])
 			to++
 		}
 		if err := add(tasks[from:to], refused[from:to]); err != nil {
@@ -66,6 +66,14 @@ func inParts(tasks []*task.Task, add func(part []*task.Task, refused []error) er
 		from = to
 	}
 	return refused, len(tasks), nil
+}
+
+// payloadBytes is how large the payload of a task is. That of a schedule whose key is not here is only sealed.
+func payloadBytes(t *task.Task) int {
+	if t.Sealed != nil {
+		return t.Sealed.Len()
+	}
+	return len(t.Payload)
 }
 
 func (q *Queue) enqueueBatch(ctx context.Context, tasks []*task.Task, look string, refused []error) error {
