@@ -331,16 +331,16 @@ func TestPartitions_aLimitThatComesLater(t *testing.T) {
 		return d
 	}
 	m := split.Map{Partitions: 3}
-	named := func(beside bool) string {
+	named := func(prefix string, beside bool) string {
 		for i := 0; ; i++ {
-			if name := fmt.Sprint("s", i); (m.Of(name) == m.Of("few")) == beside {
+			if name := fmt.Sprint(prefix, i); (m.Of(name) == m.Of("few")) == beside {
 				return name
 			}
 		}
 	}
-	apart, beside := named(false), named(true)
+	apart, beside, gone := named("s", false), named("s", true), named("gone", false)
 	before := open(nil).Admin().Schedules
-	for _, name := range []string{apart, beside} {
+	for _, name := range []string{apart, beside, gone} {
 		for _, typ := range []string{"few", "many"} {
 			_, err := before.Apply(t.Context(), producer.Schedule{Name: name, Rule: schedule.Every(time.Hour), Task: typ})
 			must(t, err)
@@ -351,21 +351,21 @@ func TestPartitions_aLimitThatComesLater(t *testing.T) {
 		must(t, err)
 		return list.Items[len(list.Items)-1].Revision
 	}
+	_, err := before.Revert(t.Context(), gone, oldest(gone)) // there is no limit yet
+	must(t, err)
 	after := open(map[string]int{"few": 1}).Admin().Schedules
 	var refused *task.FieldError
 	if _, err := after.Revert(t.Context(), apart, oldest(apart)); !errors.As(err, &refused) || refused.Field != "task" {
 		t.Errorf("reverted to a type that lies apart: %v", err)
 	}
-	_, err := after.Revert(t.Context(), beside, oldest(beside))
+	_, err = after.Revert(t.Context(), beside, oldest(beside))
 	must(t, err)
 
-	_, err = before.Revert(t.Context(), apart, oldest(apart)) // by a program that knows of no limit yet
-	must(t, err)
-	for _, name := range []string{apart, beside} {
+	for _, name := range []string{gone, beside} {
 		_, err := after.Delete(t.Context(), name)
 		must(t, err)
 	}
-	if _, err := after.Restore(t.Context(), apart); !errors.As(err, &refused) || refused.Field != "task" {
+	if _, err := after.Restore(t.Context(), gone); !errors.As(err, &refused) || refused.Field != "task" {
 		t.Errorf("restored where it lies apart: %v", err)
 	}
 	_, err = after.Restore(t.Context(), beside)

@@ -12,6 +12,7 @@ import (
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/config"
 	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/secret"
+	"github.com/onbeat/onbeat/internal/wording"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
 	"github.com/onbeat/onbeat/task"
@@ -62,6 +63,9 @@ type nextSlotLine struct {
 
 // Run checks the file, and fails if it has a problem.
 func (c *checkCmd) Run(ctx context.Context, a *app) error {
+	if !c.AgainstLive && (a.Redis+a.Archive+a.API+a.TokenFile != "" || a.PlainHTTP) {
+		return &usageError{"--redis, --archive, --api, --token-file and --plain-http mean nothing without --against-live", "leave them out"}
+	}
 	name, data, err := a.readSettings(ctx, c.File)
 	if err != nil {
 		return err
@@ -196,10 +200,10 @@ func (a *app) printChecked(c *checked) {
 		a.printf("%s %s", a.style.yellow("warning:"), w.text)
 	}
 	if !c.OK {
-		a.printf("%s", a.style.red(counted(len(c.Problems), "problem")))
+		a.printf("%s", a.style.red(wording.Count(int64(len(c.Problems)), "problem", "problems")))
 		return
 	}
-	a.printf("%s %s: %s", a.style.green("OK"), c.File, counted(len(c.Schedules), "schedule"))
+	a.printf("%s %s: %s", a.style.green("OK"), c.File, wording.Count(int64(len(c.Schedules)), "schedule", "schedules"))
 	if len(c.Schedules) == 0 {
 		return
 	}
@@ -213,12 +217,4 @@ func (a *app) printChecked(c *checked) {
 		t.add(s.Name, s.When, next)
 	}
 	t.print(a.out)
-}
-
-// counted returns a number of things as text: "1 schedule", "2 schedules".
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,49 +49,5 @@ func TestConfig_mayComeThroughAPipe(t *testing.T) {
 	}()
 	if got := runWith(t.Context(), testEnv("ONBEAT_REDIS_URL", s.url), "", "schedules", "list", "-c", fmt.Sprintf("/dev/fd/%d", r.Fd())); got.code != 0 {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestServe_keepsItsSchedulesWhenTheConfigBecomesABomb(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	dir := t.TempDir()
-	name := filepath.Join(dir, "c.yaml")
-	good := "redis: {url: '" + s.url + "'}\nnamespace: " + s.ns + "\nschedules:\n  - {name: tick, every: 1h, task: echo}\n"
-	if err := os.WriteFile(name, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := startProgram(t, dir, nil, "serve", "-c", name)
-	awaitText(p, "starting")
-	if err := os.WriteFile(name, []byte(bomb(9)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Process.Signal(hangup); err != nil {
-		t.Fatal(err)
-	}
-	awaitText(p, "kept the old schedules")
-	p.interrupt()
-	if code := p.exit(20 * time.Second); code != exitFine {
-		t.Errorf("exit %d", code)
-	}
-}
-
-// bomb is a config with a list of nine aliases of a list of nine aliases, and so on. Written out, it would take gigabytes.
-func bomb(levels int) string {
-	var b strings.Builder
-	b.WriteString("schedules:\n  - name: a\n    every: 1s\n    task: echo\n    payload:\n      a0: &a0 x\n")
-	for i := 1; i <= levels; i++ {
-		fmt.Fprintf(&b, "      a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
-	}
-	return b.String()
-}
-
-// awaitText waits for a text on stderr.
-func awaitText(p *program, text string) {
-	p.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(p.errs.String(), text); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.Fatalf("never said %q", text)
-		}
 	}
 }

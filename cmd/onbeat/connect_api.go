@@ -81,7 +81,7 @@ func (a *app) token() (string, error) {
 	}
 	data, err := private.ReadLinked(a.TokenFile, maxToken)
 	if err != nil {
-		return "", refusePrivate("token-file", a.TokenFile, err, "name a file of your own that holds a token")
+		return "", config.RefuseFile("token-file", a.TokenFile, err, "name a file of your own that holds a token")
 	}
 	return checkToken("token-file", string(data))
 }

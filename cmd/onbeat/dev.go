@@ -165,7 +165,7 @@ func (c *devCmd) prepare(a *app) (namespace string, own bool, err error) {
 // written, because this process would run its tasks.
 func (c *devCmd) sample(a *app) (string, error) {
 	if err := c.folder(); err != nil {
-		return "", refusePrivate("dir", c.Dir, err, "name a folder that you can write to")
+		return "", config.RefuseFile("dir", c.Dir, err, "name a folder that you can write to")
 	}
 	name := filepath.Join(c.Dir, "dev.yaml")
 	a.private = name
@@ -195,7 +195,7 @@ func (c *devCmd) tell(url, namespace string) (f urlFile, remove func(), err erro
 	var refusal *private.Refusal
 	dir := c.Dir
 	if err := c.folder(); errors.As(err, &refusal) {
-		return "", nil, refusePrivate("dir", c.Dir, err, "")
+		return "", nil, config.RefuseFile("dir", c.Dir, err, "")
 	} else if err != nil {
 		if dir, err = os.MkdirTemp("", "onbeat-dev-"); err != nil { // for this user only
 			return "", nil, err

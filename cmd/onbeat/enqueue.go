@@ -115,7 +115,11 @@ func (c *enqueueCmd) one(ctx context.Context, a *app) error {
 	a.carryTrace([]*task.Task{t})
 	done, err := client.Tasks.Enqueue(ctx, []*task.Task{t})
 	if errors.Is(err, task.ErrUnreplicated) {
-		return &failure{err, fmt.Sprintf("task %q is added, but lost if the primary is lost now: when the replicas are back, repeat the command with --id %s", t.ID, t.ID)}
+		again := "with --id " + t.ID
+		if t.ID == "" { // an API has made one
+			again = "if onbeat tasks list --type " + t.Type + " does not have the task"
+		}
+		return &failure{err, "the task is added, but lost if the primary is lost now: when the replicas are back, repeat the command " + again}
 	}
 	if err != nil {
 		return err

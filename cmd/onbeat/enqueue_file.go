@@ -237,10 +237,11 @@ func (f *taskFile) bad(line int, err error) {
 // partly adds to an error how many tasks were added all the same. If some partitions failed, tasks of the others are further down, too.
 func (f *taskFile) partly(err error) error {
 	n := f.summary.Enqueued
-	switch {
-	case n == 0:
+	if n == 0 {
 		return err
-	case f.among:
+	}
+	err = inWords(err)
+	if f.among {
 		return fmt.Errorf("%w; %s enqueued", err, wording.Count(int64(n), "other task was", "other tasks were"))
 	}
 	return fmt.Errorf("%w; %s enqueued", err, wording.Count(int64(n), "task before that was", "tasks before that were"))

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +278,69 @@ func TestEnqueueFile_fromAPipeEndsWhenInterrupted(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 	_ = w.Close()
+}
+
+// A task that may be lost is to be added again under its ID, or after a look if only the API knows the ID.
+func TestEnqueue_saysHowToRepeatIt(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	target, err := neturl.Parse(s.throughAPI(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	apart := false
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		if apart && bytes.Contains(body, []byte(`"id"`)) {
+			_, _ = io.WriteString(w, `{"type":"invalid","detail":"apart","errors":[{"field":"tasks[0].id","reason":"apart"}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"type":"unreplicated","detail":"too few replicas"}`)
+	}))
+	t.Cleanup(front.Close)
+	enqueue := func(args ...string) ran {
+		return runWith(t.Context(), testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", append([]string{"enqueue", "echo"}, args...)...)
+	}
+	s.failed(enqueue("--id", "mine"), exitFailed, "its own ID", "--id mine")
+	if r := enqueue(); !regexp.MustCompile(`--id \w{20}\b`).MatchString(r.err) {
+		t.Errorf("%+v", r)
+	}
+	apart = true
+	r := enqueue()
+	s.failed(r, exitFailed, "an ID of the API", "tasks list --type echo")
+	if strings.Contains(r.err, "--id") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// reading is a function as a reader.
+type reading func([]byte) (int, error)
+
+func (r reading) Read(b []byte) (int, error) { return r(b) }
+
+func TestEnqueueFile_saysWhatItAddedBeforeItWasInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	lines := strings.NewReader(strings.Repeat(`{"type":"job"}`+"\n", fileBatch))
+	in := reading(func(b []byte) (int, error) {
+		if lines.Len() > 0 {
+			return lines.Read(b)
+		}
+		interrupt() // the batch is added
+		return 0, ctx.Err()
+	})
+	var out, errs bytes.Buffer
+	code := run(ctx, []string{"enqueue", "--file", "-"}, s.env(), in, &out, &errs)
+	s.failed(ran{code, out.String(), errs.String()}, exitFailed, "interrupted", "interrupted", strconv.Itoa(fileBatch))
 }
 
 // A user who adds a task where nothing runs learns it at once.

@@ -111,6 +111,14 @@ func explain(err error) string {
 	return err.Error()
 }
 
+// inWords returns err for an error with further words around it: explain leaves out all words around an interruption.
+func inWords(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New(explain(err))
+	}
+	return err
+}
+
 // hintOfReplica adds to an error of a replica the hint that fits the URL.
 func hintOfReplica(err error, url string) error {
 	var failed *failure

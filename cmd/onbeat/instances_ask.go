@@ -101,7 +101,7 @@ func (c *instancesDrainCmd) Run(ctx context.Context, a *app) error {
 	case x == nil:
 		a.printf("%s %s: it has left", a.style.green("drained"), c.ID)
 	default:
-		a.printf("%s %s: it takes no more work, finishes %s and leaves", a.style.yellow("drains"), c.ID, runs(x.Running))
+		a.printf("%s %s: it takes no more work, finishes %s and leaves", a.style.yellow("drains"), c.ID, wording.Count(x.Running, "run", "runs"))
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (c *instancesDrainCmd) await(ctx context.Context, a *app, cl *client) error
 	list, err := w.list(ctx, a, func(list *admin.InstanceList) string {
 		if x := find(list, c.ID); x != nil {
 			last = x
-			return fmt.Sprintf("%s drains, with %s left", c.ID, runs(x.Running))
+			return fmt.Sprintf("%s drains, with %s left", c.ID, wording.Count(x.Running, "run", "runs"))
 		}
 		return ""
 	})
@@ -129,13 +129,6 @@ func (c *instancesDrainCmd) await(ctx context.Context, a *app, cl *client) error
 		a.printf("%s %s after %s: it has left", a.style.green("drained"), c.ID, wording.Span(time.Since(began)))
 	}
 	return nil
-}
-
-func runs(n int64) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
 }
 
 func find(list *admin.InstanceList, id string) *admin.Instance {

@@ -28,7 +28,7 @@ func (a *app) readConfig(name string) (*config.File, error) {
 	}
 	data, err := private.Read(name, input.MaxSize)
 	if err != nil {
-		return nil, refusePrivate("config", name, err, "name another with -c")
+		return nil, config.RefuseFile("config", name, err, "name another with -c")
 	}
 	return config.Parse(name, data, a.env)
 }

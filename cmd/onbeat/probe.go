@@ -33,11 +33,7 @@ const (
 
 // Run asks the instance.
 func (c *probeCmd) Run(ctx context.Context, a *app) error {
-	base, err := a.apiOf(nil)
-	if err != nil {
-		return err
-	}
-	u, err := url.Parse(cmp.Or(base, probeURL))
+	u, err := url.Parse(cmp.Or(a.API, a.env("ONBEAT_API"), probeURL))
 	if err != nil || u.Host == "" {
 		return &usageError{"the URL of the API is invalid", "for example " + probeURL} // the URL may hold a password
 	}

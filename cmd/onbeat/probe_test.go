@@ -41,12 +41,12 @@ func TestProbe_asksTheInstanceItself(t *testing.T) {
 	s.failed(ask("--api", "http://"), exitAsked, "without a host", "invalid")
 }
 
-// The certificate of an API on this machine may be of a CA that the machine does not know.
+// The certificate of an API on this machine may be of a CA that the machine does not know. The Redis of the instance is nothing to a probe.
 func TestProbe_asksItsOwnMachineWhateverItsCertificate(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	defer srv.Close()
-	if r := runWith(t.Context(), testEnv("ONBEAT_API", srv.URL), "", "probe", "--ready"); r.code != exitFine || !strings.Contains(r.out, "/readyz") {
+	if r := runWith(t.Context(), testEnv("ONBEAT_API", srv.URL, "ONBEAT_REDIS_URL", "redis://127.0.0.1:1"), "", "probe", "--ready"); r.code != exitFine || !strings.Contains(r.out, "/readyz") {
 		t.Errorf("%+v", r)
 	}
 }

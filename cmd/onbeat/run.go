@@ -29,7 +29,7 @@ type cli struct {
 	Audit       auditCmd       `cmd:"" help:"Say what became of each slot."`
 	Lock        lockCmd        `cmd:"" ignores:"archive,api,token-file,plain-http,json" help:"Run a command under a lock, for example so that a crontab on many machines runs on only one."`
 	Notify      notifyCmd      `cmd:"" ignores:"archive,api,token-file,plain-http,redis" help:"Send test messages to the targets of notifications."`
-	Check       checkCmd       `cmd:"" ignores:"archive,api,token-file,plain-http,config,redis" help:"Check a whole config file, and show the next slots. Needs no Redis."`
+	Check       checkCmd       `cmd:"" ignores:"config" help:"Check a whole config file, and show the next slots. Needs no Redis."`
 	Probe       probeCmd       `cmd:"" ignores:"archive,token-file,plain-http,config,redis,namespace,json" help:"Ask whether an instance is alive or ready: for the health check of a container."`
 	Preview     previewCmd     `cmd:"" help:"Show the next slots of a rule (this needs no Redis) or of a schedule, and explain daylight saving."`
 	Doctor      doctorCmd      `cmd:"" ignores:"api,token-file,plain-http" help:"Check whether Redis and the namespace are set up well."`

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -73,6 +75,20 @@ func TestSchedulesApply_keepsToTheNamespaceOfTheFile(t *testing.T) {
 	if r.code != exitFine || r.out != "made b\n" {
 		t.Errorf("a file that names its namespace needs no flag: %+v", r)
 	}
+}
+
+func TestBackfill_saysWhatItAddedBeforeItWasInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run("", "schedules", "apply", s.file("s.yaml", "- {name: a, every: 1s, task: echo}\n"))
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan ran, 1)
+	go func() { ended <- runWith(ctx, s.env(), "", "schedules", "backfill", "a", "--from", "27h") }() // about a hundred batches
+	tasks := queue.Partition{Namespace: s.ns}.Keys().Tasks
+	testredis.Eventually(t, patience, func() bool { return s.rdb.HLen(t.Context(), tasks).Val() > queue.MaxBatch }, "two batches are there")
+	interrupt()
+	s.failed(<-ended, exitFailed, "interrupted", "interrupted", "of 972")
 }
 
 // A second backfill that is asked for again runs the slots whose run failed for good, too.

@@ -56,6 +56,7 @@ func TestCheck_againstLiveNamesWhatWillBeRetired(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	head := "namespace: " + s.ns + "\nredis: {url: " + s.url + "}\n"
+	api, overAPI := s.throughAPI(t, nil), testEnv("ONBEAT_TOKEN", apiToken)
 	for name, x := range map[string]struct {
 		file string
 		want []string
@@ -73,7 +74,11 @@ func TestCheck_againstLiveNamesWhatWillBeRetired(t *testing.T) {
 			t.Fatalf("%s: %+v", name, r)
 		}
 		plans = slices.DeleteFunc(plans, func(p admin.Plan) bool { return p.Result != willRetire })
-		for _, got := range [][]admin.Plan{found.Retired, plans} {
+		var over checked
+		if r := runWith(t.Context(), overAPI, "", "check", "--against-live", "--json", "--api", api, file); json.Unmarshal([]byte(r.out), &over) != nil {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		for _, got := range [][]admin.Plan{found.Retired, plans, over.Retired} {
 			var names []string
 			for _, p := range got {
 				if names = append(names, p.Name); p.Result != willRetire || p.DeclaredBy != "v1" {
@@ -89,8 +94,12 @@ func TestCheck_againstLiveNamesWhatWillBeRetired(t *testing.T) {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
-	if out := s.must("check", s.file("x.yaml", head+"schedules: []\n")); strings.Contains(out, willRetire) {
-		t.Errorf("without the flag: %s", out)
+	file := s.file("x.yaml", head+"schedules: []\n")
+	if r := runWith(t.Context(), testEnv("ONBEAT_API", api), "", "check", file); r.code != exitFine || strings.Contains(r.out, willRetire) {
+		t.Errorf("without the flag: %+v", r)
+	}
+	for _, flag := range []string{"--redis=" + s.url, "--archive=sqlite://x", "--api=" + api, "--token-file=x", "--plain-http"} {
+		s.fails(exitAsked, []string{"check", flag, file}, "--against-live")
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *schedulesBackfillCmd) Run(ctx context.Context, a *app) error {
 	})
 	p.clear()
 	if err != nil && got.Added > 0 {
-		return fmt.Errorf("added %d of %d slots before that: %w", got.Added, got.Slots, err)
+		return fmt.Errorf("added %d of %d slots before that: %w", got.Added, got.Slots, inWords(err))
 	}
 	if err != nil {
 		return cl.notFound(ctx, c.Name, err)

@@ -49,11 +49,12 @@ func (c *statusCmd) show(ctx context.Context, a *app) error {
 	return err
 }
 
-// pasteable returns a command of onbeat with the flags of this one that say which namespace is meant. Values that may be secret are left out.
+// pasteable returns a command of onbeat with the flags of this one that say which namespace is meant, but for values that may be secret.
 func (a *app) pasteable(command string) string {
 	flags := "onbeat"
 	for _, f := range []struct{ name, value string }{{"-c", a.Config}, {"-n", a.Namespace}, {"--api", a.API}} {
-		if f.value != "" && !strings.ContainsAny(f.value, "@ '\"$\\?") {
+		refused := f.name == "--api" && command == "onbeat doctor"
+		if f.value != "" && !refused && !strings.ContainsAny(f.value, "@ '\"$\\?") {
 			flags += " " + f.name + " " + f.value
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,19 @@ func TestStatus_namesWhatIsWrong(t *testing.T) {
 	}, "each is named")
 	if out := s.must("schedules", "list"); !strings.Contains(out, "failing for") || !strings.Contains(out, "hung for") || !strings.Contains(out, "unhandled for") {
 		t.Errorf("the list says something else:\n%s", out)
+	}
+}
+
+// Each command that the status shows is one that the program takes.
+func TestStatus_showsCommandsToPaste(t *testing.T) {
+	t.Parallel()
+	a := newApp(&globals{API: "http://127.0.0.1:1"}, testEnv(), nil, nil, nil)
+	for _, show := range []string{"onbeat doctor", "onbeat tasks failures"} {
+		args := strings.Fields(a.pasteable(show))[1:]
+		parses(t, args)
+		if slices.Contains(args, "--api") != (show != "onbeat doctor") {
+			t.Errorf("%s: %v", show, args)
+		}
 	}
 }
 

@@ -76,9 +76,9 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 	case err != nil && sum.Matched == 0:
 		return err
 	case err != nil && f.DryRun:
-		return fmt.Errorf("after %d tasks: %w", sum.Matched, err)
+		return fmt.Errorf("after %d tasks: %w", sum.Matched, inWords(err))
 	case err != nil:
-		return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, err)
+		return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, inWords(err))
 	}
 	return a.printBulk(&sum, doing)
 }
@@ -120,8 +120,8 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		look := cl.Bulks.Get
-		if late || ctx.Err() != nil {
+		look, told := cl.Bulks.Get, ctx.Err() != nil
+		if late || told {
 			look = cl.Bulks.Stop
 		}
 		bound, done := context.WithTimeout(context.WithoutCancel(ctx), connectTime)
@@ -133,11 +133,11 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 		sum.Matched, sum.Changed, sum.Unreadable, sum.AtLeast = x.Matched, x.Changed, x.Unreadable, x.AtLeast
 		say()
 		switch {
-		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), err)
-		case store.Retryable(err) && time.Since(heard) < lookPatience:
+		case told && err == nil:
+			return ctx.Err()
+		case !told && store.Retryable(err) && time.Since(heard) < lookPatience:
 		case err != nil:
-			return fmt.Errorf("%w (an instance goes on with it: \"onbeat events\" tells its end)", err)
+			return &failure{err, `an instance goes on with it: "onbeat events" tells its end`}
 		case late && x.State == admin.BulkStopped:
 			sum.Matched, sum.Unreadable = sum.Changed, 0 // the rest is met again
 			return eachPage(ctx, cl, s, sum, say)

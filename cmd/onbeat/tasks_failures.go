@@ -55,7 +55,7 @@ func (c *tasksFailuresCmd) Run(ctx context.Context, a *app) error {
 		t.print(a.out)
 		a.printf("")
 	}
-	a.printf("%s", a.style.dim(fmt.Sprintf("%s dead, of %s", counted(sum, "task"), counted(len(groups), "error"))))
+	a.printf("%s", a.style.dim(fmt.Sprintf("%s dead, of %s", wording.Count(int64(sum), "task", "tasks"), wording.Count(int64(len(groups)), "error", "errors"))))
 	return nil
 }
 

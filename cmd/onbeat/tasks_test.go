@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -261,6 +263,63 @@ func TestTasks_manyThoughTheAPIIsAwayForAMoment(t *testing.T) {
 	if r.code != 0 || r.out != "1 of 1 tasks cancelled, or asked to stop\n" || away.Load() <= 5 {
 		t.Errorf("%+v after %d looks", r, away.Load())
 	}
+}
+
+// A person who interrupts the command learns what was done, and that an instance goes on if it could not be told to stop.
+func TestTasks_manyInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	target, err := neturl.Parse(s.throughAPI(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	interrupted := func(at func(w http.ResponseWriter, r *http.Request, interrupt func()) bool) ran {
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !at(w, r, interrupt) {
+				proxy.ServeHTTP(w, r)
+			}
+		}))
+		defer front.Close()
+		return runWith(ctx, testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
+	}
+
+	const page = queue.MaxBatch
+	if r := s.run(strings.Repeat(`{"type":"sleep","in":"1h","payload":{"for":"1s"}}`+"\n", page+1), "enqueue", "--file", "-"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	var pages atomic.Int64
+	r := interrupted(func(_ http.ResponseWriter, r *http.Request, interrupt func()) bool {
+		if r.URL.Path != "/v1/tasks/bulk" || pages.Add(1) == 1 {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the command has gone
+		interrupt()
+		<-r.Context().Done()
+		return true
+	})
+	s.failed(r, exitFailed, "in this process", "interrupted", fmt.Sprint(page))
+
+	s.serving("--release", "v1")
+	var stops atomic.Int64
+	r = interrupted(func(w http.ResponseWriter, r *http.Request, interrupt func()) bool {
+		away := strings.HasPrefix(r.URL.Path, "/v1/bulk/")
+		if away {
+			interrupt()
+			if strings.HasSuffix(r.URL.Path, "/stop") {
+				stops.Add(1)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		return away
+	})
+	s.failed(r, exitFailed, "in an instance", "onbeat events")
+	if stops.Load() == 0 {
+		t.Error("the command did not ask to stop it")
+	}
+	testredis.Eventually(t, patience, func() bool { return strings.Contains(s.must("events", "--since", "1h"), "bulk done") }, "the instance goes on")
 }
 
 func TestTasksShow_printsAPayloadAsItWasWritten(t *testing.T) {

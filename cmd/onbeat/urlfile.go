@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -47,20 +45,4 @@ func (f urlFile) anywhere() urlFile {
 		return urlFile(name)
 	}
 	return f
-}
-
-// refusePrivate returns an error with the field that names the file, and why the file is not used.
-func refusePrivate(field, value string, err error, hint string) error {
-	var own *private.Refusal
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &own):
-		if own.Name != value && config.FilePrefix+own.Name != value {
-			return refuse(field, value, own.Name+" "+own.Reason, own.Hint)
-		}
-		return refuse(field, value, own.Reason, own.Hint)
-	case errors.As(err, &path):
-		err = path.Err
-	}
-	return refuse(field, value, err.Error(), hint)
 }

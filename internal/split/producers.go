@@ -16,9 +16,15 @@ import (
 type Producers struct {
 	list    []*producer.Producer
 	opened  func(ctx context.Context) (limited []string, err error)
-	limited atomic.Pointer[map[string]bool] // types with a limit; nil: not asked yet
-	opening chan struct{}                   // held by the one who asks
-	turn    atomic.Uint32                   // which partition gets the next task that may lie in any
+	known   atomic.Pointer[limits] // nil: not asked yet
+	opening chan struct{}          // held by the one who asks
+	turn    atomic.Uint32          // which partition gets the next task that may lie in any
+}
+
+// limits are the types with a limit, as they were at a time.
+type limits struct {
+	types map[string]bool
+	at    time.Time
 }
 
 // NewProducers returns the producers of the partitions of a namespace, in order. A namespace that is not split has one. Before they add the
@@ -29,9 +35,13 @@ func NewProducers(open func(ctx context.Context) (limited []string, err error), 
 }
 
 // Open asks Redis, if nobody has before, whether the namespace has as many partitions as there are producers, and which types have a
-// limit. The error matches [queue.ErrPartitions] if it has another number.
+// limit. The error matches [queue.ErrPartitions] if it has another number. If the namespace is split, Open asks again when the answer is
+// ten seconds old, because another instance may have brought a limit: one caller asks, and the others go on with the old answer.
 func (p *Producers) Open(ctx context.Context) error {
-	if p.limited.Load() != nil {
+	if old := p.known.Load(); old != nil {
+		if len(p.list) > 1 && time.Since(old.at) >= keepEvery {
+			p.renew(ctx, old)
+		}
 		return nil
 	}
 	select {
@@ -40,14 +50,33 @@ func (p *Producers) Open(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if p.limited.Load() != nil {
+	if p.known.Load() != nil {
 		return nil
 	}
 	return p.ask(ctx)
 }
 
-// Keep asks Redis each ten seconds, until ctx ends: another instance may have brought a limit, and a Redis that came back empty has to
-// learn again that the namespace is split. Failures go to the log of the caller.
+// renew asks again, unless another caller does so now. If no answer comes, the old one holds for as long again: a node that is away holds
+// up tasks for other nodes only rarely, and not for long.
+func (p *Producers) renew(ctx context.Context, old *limits) {
+	select {
+	case p.opening <- struct{}{}:
+		defer func() { <-p.opening }()
+	default:
+		return
+	}
+	if p.known.Load() != old {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, renewTime)
+	defer done()
+	if p.ask(ctx) != nil {
+		p.known.CompareAndSwap(old, &limits{old.types, time.Now()})
+	}
+}
+
+// Keep asks Redis each ten seconds, until ctx ends, also while nobody calls Open: an outbox has to know of a new limit, and a Redis that
+// came back empty has to learn again that the namespace is split. Failures go to the log of the caller.
 func (p *Producers) Keep(ctx context.Context, failed func(error)) {
 	if len(p.list) == 1 {
 		return
@@ -74,15 +103,15 @@ func (p *Producers) ask(ctx context.Context) error {
 	for _, typ := range types {
 		limited[typ] = true
 	}
-	p.limited.Store(&limited)
+	p.known.Store(&limits{limited, time.Now()})
 	return nil
 }
 
 // Map says where things lie, as far as it is known: until Open, no type has a limit.
 func (p *Producers) Map() Map {
 	m := Map{Partitions: len(p.list)}
-	if limited := p.limited.Load(); limited != nil {
-		m.Limited = func(typ string) bool { return (*limited)[typ] }
+	if known := p.known.Load(); known != nil {
+		m.Limited = func(typ string) bool { return known.types[typ] }
 	}
 	return m
 }
@@ -92,6 +121,14 @@ func (p *Producers) Of(name string) int { return p.Map().Of(name) }
 
 // ID is [Map.ID].
 func (p *Producers) ID(id string) (partition int, ok bool) { return p.Map().ID(id) }
+
+// Turn is [Map.Turn].
+func (p *Producers) Turn(ctx context.Context, t *task.Task, id string) (string, error) {
+	if err := p.Open(ctx); err != nil {
+		return id, err
+	}
+	return p.Map().Turn(t, id)
+}
 
 // Enqueue is that of [producer.Producer], in the partition of the task.
 func (p *Producers) Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error) {
@@ -128,6 +165,9 @@ func (p *Producers) at(t *task.Task) (int, error) {
 
 // keepEvery is how long a namespace whose number Redis lost goes without it, and how long a new limit is unknown.
 const keepEvery = 10 * time.Second
+
+// renewTime is how long a caller waits for an answer while there is an old one.
+const renewTime = time.Second
 
 // next returns the index of the producer whose turn it is.
 func (p *Producers) next() int { return int(p.turn.Add(1) % uint32(len(p.list))) }

@@ -117,6 +117,19 @@ func (m Map) IDOf(t *task.Task, now time.Time) (string, error) {
 	return m.NewID(now, partition), nil
 }
 
+// Turn returns an ID for a task that has none: id, or one that differs from it in its last two letters, and lies where the task does. Equal
+// arguments give equal IDs. It refuses a task that [Map.Task] refuses.
+func (m Map) Turn(t *task.Task, id string) (string, error) {
+	partition, err := m.Task(t)
+	if err != nil || partition == 0 {
+		return id, err
+	}
+	if turned, ok := m.turned(id, partition); ok {
+		id = turned
+	}
+	return id, nil
+}
+
 // IDs returns a function that makes IDs of one partition.
 func (m Map) IDs(partition int) func(now time.Time) string {
 	return func(now time.Time) string { return m.NewID(now, partition) }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/onbeat/onbeat/internal/field"
 	"github.com/onbeat/onbeat/internal/private"
 	"github.com/onbeat/onbeat/task"
 )
@@ -149,7 +150,7 @@ func (a *API) checkTLS() error {
 }
 
 func (t *Token) check() error {
-	list := []error{t.at(task.CheckName("name", t.Name))}
+	list := []error{field.In(t.field, task.CheckName("name", t.Name))}
 	switch t.Role {
 	case "viewer", "operator", "admin":
 	case "":
@@ -164,21 +165,12 @@ func (t *Token) check() error {
 		list = append(list, refuse(t.field+".token_file", t.File, "the token has a variable too", "keep one of the two"))
 	}
 	for _, name := range t.Queues {
-		list = append(list, t.at(task.CheckName("queues", name)))
+		list = append(list, field.In(t.field, task.CheckName("queues", name)))
 	}
 	for _, name := range t.Types {
-		list = append(list, t.at(task.CheckName("types", name)))
+		list = append(list, field.In(t.field, task.CheckName("types", name)))
 	}
 	return errors.Join(list...)
-}
-
-// at gives a refusal its place.
-func (t *Token) at(err error) error {
-	var own *task.FieldError
-	if !errors.As(err, &own) {
-		return err
-	}
-	return refuse(t.field+"."+own.Field, own.Value, own.Reason, own.Hint)
 }
 
 // Secret reads the secret of the token. The file must be private, as one with the URL of Redis must.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/onbeat/onbeat/handlers"
 	"github.com/onbeat/onbeat/handlers/notify"
+	"github.com/onbeat/onbeat/internal/field"
 )
 
 // heartbeatSettings are those of the dispatcher. The URL is a secret.
@@ -38,7 +39,7 @@ func (f *File) checkHeartbeat() error {
 	if err := h.at.checkURL(); err != nil {
 		return err
 	}
-	return h.at.at(notify.Heartbeat{Every: h.every}.Validate())
+	return field.In(h.at.field, notify.Heartbeat{Every: h.every}.Validate())
 }
 
 // Resolve reads the URL, from the environment or from a file. Its [Problems] say what is not on this machine; none of them shows it.
@@ -54,7 +55,7 @@ func (h *Heartbeat) Resolve(getenv func(string) string) (notify.Heartbeat, error
 		out.Env[match[1]] = getenv(match[1])
 	}
 	if err == nil {
-		err = h.at.at(out.Validate())
+		err = field.In(h.at.field, out.Validate())
 	}
 	if err != nil {
 		return notify.Heartbeat{}, Sorted(h.file.At(err))

@@ -108,28 +108,13 @@ func (f *File) checkNotify() error {
 	named := map[string]bool{}
 	for i := range f.Notify.list {
 		w := &f.Notify.list[i]
-		list = append(list, w.at(task.CheckName("name", w.target.Name)), w.checkURL(), w.checkKey(), w.at(w.target.CheckSettings()))
+		list = append(list, field.In(w.field, task.CheckName("name", w.target.Name)), w.checkURL(), w.checkKey(), field.In(w.field, w.target.CheckSettings()))
 		if name := w.target.Name; named[name] && name != "" {
 			list = append(list, refuse(w.field+".name", name, "used twice", "give each target its own name"))
 		}
 		named[w.target.Name] = true
 	}
 	return errors.Join(list...)
-}
-
-// at gives a refusal, or each of several, its place.
-func (w *webhook) at(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one that is wrapped is one error
-		var list []error
-		for _, one := range joined.Unwrap() {
-			list = append(list, w.at(one))
-		}
-		return errors.Join(list...)
-	}
-	if own := field.Of(err); own != nil {
-		return refuse(w.field+"."+own.Field, own.Value, own.Reason, own.Hint)
-	}
-	return err
 }
 
 // checkURL refuses a chat's URL that is written in the file: anybody who knows the URL may write there.
@@ -145,7 +130,7 @@ func (w *webhook) checkURL() error {
 	}
 	own := w.target
 	own.URL = w.url
-	return w.at(own.CheckURL())
+	return field.In(w.field, own.CheckURL())
 }
 
 func (w *webhook) checkKey() error {
@@ -167,7 +152,7 @@ func (n *Notify) Targets(getenv func(string) string) ([]notify.Target, error) {
 		w := &n.list[i]
 		t, err := w.resolved(getenv)
 		if err == nil {
-			err = w.at(t.Validate())
+			err = field.In(w.field, t.Validate())
 		}
 		for _, one := range unjoined(err) {
 			faults = append(faults, n.file.At(one))
@@ -200,7 +185,7 @@ func (w *webhook) resolved(getenv func(string) string) (t notify.Target, err err
 		return t, err
 	}
 	if t.Key, err = notify.Key(key); err != nil {
-		return t, w.at(err)
+		return t, field.In(w.field, err)
 	}
 	if w.ca != "" {
 		pem, err := os.ReadFile(w.ca)

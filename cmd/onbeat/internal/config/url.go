@@ -20,7 +20,7 @@ func ReadURL(field, raw, hint string) (string, error) {
 	}
 	data, err := private.ReadLinked(name, maxURLFile)
 	if err != nil {
-		return "", refuseFile(field, name, err, hint)
+		return "", RefuseFile(field, raw, err, hint)
 	}
 	held := strings.TrimSpace(string(data))
 	if held == "" || strings.ContainsAny(held, "\r\n") || strings.HasPrefix(held, FilePrefix) {
@@ -29,16 +29,16 @@ func ReadURL(field, raw, hint string) (string, error) {
 	return held, nil
 }
 
-// refuseFile refuses a file with a URL in it, and says why.
-func refuseFile(field, name string, err error, hint string) error {
+// RefuseFile refuses a file of the user's own, which the value of a field names, and says why.
+func RefuseFile(field, value string, err error, hint string) error {
 	own, ok := errors.AsType[*private.Refusal](err)
 	switch {
 	case !ok:
-		return refuse(field, FilePrefix+name, reasonOf(err), hint)
-	case own.Name != name:
-		return refuse(field, FilePrefix+name, own.Name+" "+own.Reason, own.Hint)
+		return refuse(field, value, reasonOf(err), hint)
+	case own.Name != strings.TrimPrefix(value, FilePrefix):
+		return refuse(field, value, own.Name+" "+own.Reason, own.Hint)
 	}
-	return refuse(field, FilePrefix+name, own.Reason, own.Hint)
+	return refuse(field, value, own.Reason, own.Hint)
 }
 
 // databaseURL is the URL of an SQL database with environment variables put in, and with relative names of files in the folder of
