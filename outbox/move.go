@@ -45,12 +45,12 @@ type refusal struct {
 
 // move moves one batch, in a transaction, and returns how many rows it dealt with.
 func (m *Mover) move(ctx context.Context) (n int, err error) {
-	if len(m.stuck.passed(time.Now())) >= maxStuck {
-		return 0, errStuck
-	}
 	began, err := m.clocks(ctx) // before the rows are locked; and no row is locked while Redis is away
 	if err != nil {
 		return 0, err
+	}
+	if len(m.passed()) >= maxStuck {
+		return 0, errStuck
 	}
 	tx, err := m.db.BeginTx(ctx, m.d.options)
 	if err != nil {
@@ -64,7 +64,9 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	rows, aside := m.reachable(rows, began)
 	results, failure := m.add(ctx, rows, began)
 	if left := rows[len(results):]; len(left) > 0 && len(m.parts) > 1 && passing(failure) {
-		m.setAside(left, failure)
+		for _, r := range left {
+			m.leaves(r.part, failure).rows.pass(r.id, time.Now())
+		}
 		rows, aside, failure = rows[:len(results)], aside+len(left), nil
 	}
 	b := batch{m: m, rows: rows[:len(results)], refused: refused}
@@ -190,7 +192,7 @@ func (m *Mover) take(ctx context.Context, tx *sql.Tx) (rows []row, refused []ref
 // lock locks the first rows that are not passed over, and returns as many as one batch may have. Rows that are larger than any that
 // could be moved come apart, with their sizes: to read one might take longer than a batch may.
 func (m *Mover) lock(ctx context.Context, tx *sql.Tx) (ids []int64, large map[int64]int64, err error) {
-	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most, listed(m.stuck.passed(time.Now())))
+	list, err := tx.QueryContext(ctx, m.d.lock, m.namespace, m.most, listed(m.passed()))
 	if err != nil {
 		return nil, nil, err
 	}

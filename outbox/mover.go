@@ -38,7 +38,7 @@ type Mover struct {
 	stuck  stuck
 	doubts doubts
 	told   bell
-	away   map[int]bool // partitions that are away, by their index
+	away   map[int]*absence // partitions that are away, by their index
 }
 
 // bell rings when there may be rows to move.
@@ -98,7 +98,7 @@ func NewMover(c MoverConfig) (*Mover, error) {
 	}
 	return &Mover{
 		from: c.Database, q: q, p: c.Producer, parts: parts, where: c.Where, log: c.Log, namespace: c.Namespace, observer: c.Observer,
-		most: maxBatch, stuck: stuck{}, told: make(bell, 1), away: map[int]bool{},
+		most: maxBatch, stuck: stuck{}, told: make(bell, 1), away: map[int]*absence{},
 	}, nil
 }
 
@@ -200,7 +200,11 @@ func (m *Mover) bounded(ctx context.Context) (context.Context, context.CancelFun
 
 // wait waits until there may be rows: a message, or the time to look by itself. Movers that began together drift apart.
 func (m *Mover) wait(ctx context.Context) {
-	poll := time.NewTimer(m.db.Poll - time.Duration(rand.Int64N(int64(m.db.Poll)/10)))
+	every := m.db.Poll
+	if len(m.away) > 0 { // no message tells that a partition is back
+		every = min(every, awayFor)
+	}
+	poll := time.NewTimer(every - time.Duration(rand.Int64N(int64(every)/10)))
 	defer poll.Stop()
 	select {
 	case <-m.told:

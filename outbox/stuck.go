@@ -8,12 +8,13 @@ import (
 
 const (
 	// passFor is how long a mover passes over a row that the database neither removes nor changes, or that Redis does not take for now.
+	// The row of a partition that is away has its turn as soon as that answers.
 	passFor = time.Minute
 	// maxStuck bounds how many such rows a mover knows of. With more of them it moves none: no single row is the reason then.
 	maxStuck = 10_000
 )
 
-var errStuck = errors.New("too many rows of the outbox stay (the events \"outbox stuck\" say why; the mover needs SELECT, UPDATE and DELETE)")
+var errStuck = errors.New("too many rows of the outbox stay (the log and the events \"outbox stuck\" say why; the mover needs SELECT, UPDATE and DELETE)")
 
 // stuck are rows that a mover passes over, by their IDs: until when.
 type stuck map[int64]time.Time
