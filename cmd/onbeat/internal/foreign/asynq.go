@@ -182,6 +182,8 @@ type AsynqTask struct {
 	Attempts        int       // how many it still has
 	Timeout         time.Duration
 	Lock            string // its unique lock, or ""
+
+	taken bool // by this move: none before it can have added the task
 }
 
 // asynqUnique is how long a task that was moved is known: a move that is repeated after a crash does not add it again.

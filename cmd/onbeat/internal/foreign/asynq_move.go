@@ -18,22 +18,26 @@ var asynqTakeSource string
 //go:embed asynq_drop.lua
 var asynqDropSource string
 
-var asynqTake, asynqDrop = redis.NewScript(asynqTakeSource), redis.NewScript(asynqDropSource)
+//go:embed asynq_back.lua
+var asynqBackSource string
+
+var asynqTake, asynqDrop, asynqBack = redis.NewScript(asynqTakeSource), redis.NewScript(asynqDropSource), redis.NewScript(asynqBackSource)
 
 // asynqBatch is how many tasks move at once.
 const asynqBatch = 500
 
 // An AsynqMove moves the tasks of a queue of asynq that wait. It takes them out of asynq's hands, adds them, and has asynq forget them. So no
-// task runs twice, and if it ends in between, the next move goes on with what is held.
+// task runs twice, and if it ends in between, the next move goes on with what is held. A task that is refused only when it is added goes back.
 type AsynqMove struct {
 	Redis redis.UniversalClient
 	Queue string
 	// Check refuses a task that onbeat cannot have: it stays with asynq.
 	Check func(*task.Task) error
-	// Add adds tasks. A task that is there already is no error.
-	Add func(context.Context, []*task.Task) error
-	// Stays hears of each task that stays, with the reason.
-	Stays func(id string, why error)
+	// Add adds tasks. It returns those that onbeat refuses, with the reason, and has added the others unless it fails. A task that is
+	// there already counts as added.
+	Add func(context.Context, []*task.Task) (refused map[*task.Task]error, err error)
+	// Stays hears of each task that stays, with the reason. A move before this one may have added a task that is held: it does not go back.
+	Stays func(id string, held bool, why error)
 
 	moved int
 }
@@ -112,7 +116,7 @@ func (m *AsynqMove) batch(ctx context.Context, batch []waiting, take bool) (gone
 				err = m.Check(t.task())
 			}
 			if err != nil {
-				m.Stays(w.id, err)
+				m.Stays(w.id, !take, err)
 			}
 		}
 		if err == nil {
@@ -127,31 +131,51 @@ func (m *AsynqMove) batch(ctx context.Context, batch []waiting, take bool) (gone
 		}
 		kept := tasks[:0]
 		for i, t := range tasks {
-			if held[i] == 1 {
+			if t.taken = held[i] == 1; held[i] != 0 {
 				kept = append(kept, t)
 			}
 		}
 		tasks = kept
 	}
-	return gone, m.settle(ctx, tasks)
+	stay, err := m.settle(ctx, tasks)
+	return gone - stay, err
 }
 
-// settle adds tasks that are held, and has asynq forget them.
-func (m *AsynqMove) settle(ctx context.Context, held []*AsynqTask) error {
+// settle adds tasks that are held, and has asynq forget them. It returns how many stay, because they are refused.
+func (m *AsynqMove) settle(ctx context.Context, held []*AsynqTask) (stay int, err error) {
 	if len(held) == 0 {
-		return nil
+		return 0, nil
 	}
 	list := make([]*task.Task, len(held))
-	keys, ids := []string{m.key(asynqHeld)}, []any{}
 	for i, t := range held {
 		list[i] = t.task()
+	}
+	refused, failed := m.Add(ctx, list)
+	drop, dropped := []string{m.key(asynqHeld)}, []any{}
+	back, given := []string{m.key("pending"), m.key("scheduled"), m.key("retry"), m.key(asynqHeld)}, []any{}
+	for i, t := range held {
 		record := m.key("t:" + t.ID)
-		keys, ids = append(keys, record, cmp.Or(t.Lock, record)), append(ids, t.ID)
+		switch why := refused[list[i]]; {
+		case why == nil:
+			drop, dropped = append(drop, record, cmp.Or(t.Lock, record)), append(dropped, t.ID)
+		case t.taken:
+			back, given = append(back, record), append(given, t.ID)
+		}
 	}
-	if err := m.Add(ctx, list); err != nil {
-		return err
+	if len(given) > 0 { // first: the next move can tell of those that were added that they are there, but not of these that they are not
+		if err := asynqBack.Run(ctx, m.Redis, back, given...).Err(); err != nil {
+			return 0, errors.Join(failed, err)
+		}
 	}
-	n, err := asynqDrop.Run(ctx, m.Redis, keys, ids...).Int()
+	for i, t := range held {
+		if why := refused[list[i]]; why != nil {
+			m.Stays(t.ID, !t.taken, why)
+		}
+	}
+	if failed != nil || len(dropped) == 0 {
+		return len(refused), failed
+	}
+	n, err := asynqDrop.Run(ctx, m.Redis, drop, dropped...).Int()
 	m.moved += n
-	return err
+	return len(refused), err
 }
