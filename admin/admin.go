@@ -59,7 +59,7 @@ type List[T any] struct {
 	Items []T `json:"items"`
 	// Next is what to pass as After to read the next page. "": this page is the last.
 	Next string `json:"next,omitempty"`
-	// CouldNotAsk are the partitions that did not answer: their items are not in the list.
+	// CouldNotAsk are the sources that did not answer, such as partitions: the list lacks what they know.
 	CouldNotAsk []Unasked `json:"could_not_ask,omitempty"`
 }
 

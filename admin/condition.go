@@ -168,16 +168,16 @@ func (x *scene) judge(s *producer.Status) Condition {
 	case s.Retired != nil:
 		c.Health, c.Since, c.Why = Retired, s.Retired.At, retiredBy(s.Retired.Release)
 		return c
-	case s.Paused:
-		c.Health, c.Since, c.Why = Paused, s.Changed(x.now), pausedWhy(s.Pause)
-		if s.Pause != nil {
-			c.Since = s.Pause.At
-		}
-		return c
 	case s.Deleted != nil:
 		c.Health, c.Since = Deleted, s.Deleted.At
 		if s.Deleted.By != "" {
 			c.Why = "by " + s.Deleted.By
+		}
+		return c
+	case s.Paused:
+		c.Health, c.Since, c.Why = Paused, s.Changed(x.now), pausedWhy(s.Pause)
+		if s.Pause != nil {
+			c.Since = s.Pause.At
 		}
 		return c
 	case s.Next.IsZero() && s.Last.IsZero():
@@ -200,6 +200,9 @@ func (x *scene) judge(s *producer.Status) Condition {
 	}
 	if s.Next.IsZero() {
 		c.Health = Ended
+	}
+	for _, u := range x.couldNotAsk() { // it may have failed since
+		c.Why = "could not ask " + u.Source + ": " + u.Error
 	}
 	return c
 }

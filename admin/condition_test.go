@@ -61,6 +61,9 @@ func TestJudge(t *testing.T) {
 			status: func(s *producer.Status) { s.Next = time.Time{} },
 			health: with(func(h *producer.Health) { h.Success, h.Noted = ago(time.Hour), ago(time.Hour) }), types: []string{"jbo"}, want: Ended,
 		},
+		"deleted, and paused before": {status: func(s *producer.Status) {
+			s.Paused, s.Pause, s.Deleted = true, &producer.Pause{At: ago(2 * time.Hour), Reason: "moves"}, &producer.Deletion{At: ago(time.Hour)}
+		}, health: well, want: Deleted, since: ago(time.Hour)},
 		"deleted":      {status: func(s *producer.Status) { s.Deleted = &producer.Deletion{At: ago(time.Hour)} }, health: well, want: Deleted, since: ago(time.Hour)},
 		"hung":         {health: well, runs: 2 * time.Minute, want: Hung, since: ago(2 * time.Minute)},
 		"long":         {health: with(func(h *producer.Health) { h.Took = 2 * time.Minute }), runs: 3 * time.Minute, want: Well},
@@ -99,7 +102,7 @@ func TestJudge(t *testing.T) {
 		"skipped":      {health: with(func(h *producer.Health) { h.Skipped = 3 }), runs: 50 * time.Second, want: Skipped, since: ago(50 * time.Second)},
 		"skipped once": {health: with(func(h *producer.Health) { h.Skipped = 3 }), want: Well},
 		"stale": {
-			health: with(func(h *producer.Health) { h.Success, h.Outcome = ago(4*time.Minute), history.Cancelled }), want: Stale, since: ago(4 * time.Minute),
+			health: with(func(h *producer.Health) { h.Success = ago(4 * time.Minute) }), want: Stale, since: ago(4 * time.Minute),
 		},
 	} {
 		types := c.types

@@ -38,6 +38,8 @@ type Map interface {
 	Of(name string) int
 	// ID returns the partition of the task with an ID; false for a task that the dispatcher made for itself, which may lie in any.
 	ID(id string) (partition int, ok bool)
+	// Turn returns an ID for a task that has none: id, or one that differs from it in its last two letters, and lies where the task does.
+	Turn(ctx context.Context, t *task.Task, id string) (string, error)
 	Enqueue(ctx context.Context, t *task.Task, opts ...task.Option) (string, error)
 	EnqueueAll(ctx context.Context, list []*task.Task) ([]producer.Result, error)
 }

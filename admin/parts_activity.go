@@ -9,6 +9,7 @@ import (
 
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/producer"
+	"github.com/onbeat/onbeat/task"
 )
 
 // activityOfParts is what happens in a namespace that is split.
@@ -123,23 +124,32 @@ func (a activityOfParts) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 		Beat
 		unread error
 	}
+	failed := make([]error, len(a.list))
 	all, missing, err := gather(ctx, a.parts, func(ctx context.Context, x *part) (numbered[answer], error) {
 		q := o
 		if q.Schedules = names[x.number]; len(o.Schedules) > 0 && len(q.Schedules) == 0 {
 			return numbered[answer]{}, nil // those that are asked for lie in others
 		}
 		out, err := x.activity.Beat(ctx, q)
-		if out.Now.IsZero() {
+		if errors.Is(err, task.ErrNotFound) { // all that are asked for here are gone
+			return numbered[answer]{x.number, answer{Beat{Unknown: q.Schedules}, err}}, nil
+		}
+		if failed[x.number-1] = err; out.Now.IsZero() {
 			return numbered[answer]{}, err
 		}
 		return numbered[answer]{x.number, answer{out, err}}, nil
 	})
 	out := Beat{Schedules: []BeatLine{}, Terms: []Term{}, Sessions: []Session{}, CouldNotAsk: missing}
+	var gone error
 	for _, x := range all {
 		if x.part == 0 {
 			continue
 		}
 		b := &x.answer
+		if b.Now.IsZero() {
+			gone, out.Unknown = cmp.Or(gone, b.unread), append(out.Unknown, b.Unknown...)
+			continue
+		}
 		out.Now, out.From, out.To = later(out.Now, b.Now), earlier(out.From, b.From), later(out.To, b.To)
 		out.Schedules, out.Unknown = append(out.Schedules, b.Schedules...), append(out.Unknown, b.Unknown...)
 		for _, t := range b.Terms {
@@ -148,6 +158,12 @@ func (a activityOfParts) Beat(ctx context.Context, o BeatQuery) (Beat, error) {
 		}
 		out.Sessions = append(out.Sessions, b.Sessions...)
 		err = errors.Join(err, b.unread)
+	}
+	if out.Now.IsZero() { // no partition that has one of them answered
+		for n := range names {
+			err = cmp.Or(err, failed[n-1], a.silent.lately(n))
+		}
+		return Beat{}, cmp.Or(err, gone)
 	}
 	slices.SortFunc(out.Schedules, func(a, b BeatLine) int { return cmp.Compare(a.Schedule, b.Schedule) })
 	slices.SortStableFunc(out.Terms, func(a, b Term) int { return a.From.Compare(b.From) })

@@ -96,12 +96,17 @@ func (s schedulesOfParts) listed(ctx context.Context, list func(*schedules, cont
 		return answer{page, err}, nil
 	})
 	all := ListOf[Schedule](nil, "")
+	all.CouldNotAsk = missing
 	for _, a := range answers {
 		all.Items = append(all.Items, a.page.Items...)
+		for _, u := range a.page.CouldNotAsk {
+			if !slices.Contains(all.CouldNotAsk, u) {
+				all.CouldNotAsk = append(all.CouldNotAsk, u)
+			}
+		}
 		err = errors.Join(err, a.unread)
 	}
 	slices.SortFunc(all.Items, func(a, b Schedule) int { return cmp.Compare(a.Name, b.Name) })
-	all.CouldNotAsk = missing
 	return all, err
 }
 

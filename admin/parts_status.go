@@ -17,12 +17,32 @@ func (a activityOfParts) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	return joinStatus(all, missing), nil
+}
+
+// joinStatus makes one status of those of partitions.
+func joinStatus(all []numbered[Status], missing []Unasked) Status {
 	out := Status{Trouble: []Trouble{}, CouldNotAsk: []Unasked{}}
 	for i := range all {
 		out.join(all[i].part, &all[i].answer)
 	}
+	wrong := 0
+	for i := range all { // also those lines that the partitions left out
+		wrong += all[i].answer.Counts.Wrong
+	}
+	for _, i := range out.working {
+		out.Counts.Workers += i.Concurrency
+	}
+	out.Trouble = slices.DeleteFunc(out.Trouble, func(t Trouble) bool {
+		no := out.onlyThere(&t)
+		if no {
+			wrong -= len(t.Partitions)
+		}
+		return no
+	})
+	out.tellOfWorkers()
 	for i := range out.Trouble { // a figure in a line is that of its partitions
-		if t := &out.Trouble[i]; len(t.Partitions) > 0 && len(t.Partitions) < len(a.list) {
+		if t := &out.Trouble[i]; len(t.Partitions) > 0 && len(t.Partitions) < len(all)+len(missing) {
 			t.Text += " (partition " + strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Partitions), " ", ", "), "[]") + ")"
 		}
 	}
@@ -30,26 +50,18 @@ func (a activityOfParts) Status(ctx context.Context) (Status, error) {
 		number, _ := strconv.Atoi(u.Source[len("partition "):])
 		out.Trouble = append(out.Trouble, Trouble{Kind: NoPartition, Name: strconv.Itoa(number), Text: "does not answer: what it has is unknown: " + u.Error, Show: "onbeat doctor", Partitions: []int{number}})
 	}
-	for _, i := range out.working {
-		out.Counts.Workers += i.Concurrency
-	}
 	out.Counts.Instances, out.Counts.Wrong = len(out.working), 0
 	slices.SortStableFunc(out.Leads, func(a, b Leads) int { return cmp.Compare(len(b.Partitions), len(a.Partitions)) })
 	if len(out.Leads) > 0 {
 		out.Leader, out.Release = out.Leads[0].Instance, out.Leads[0].Release
 	}
-	paused := slices.ContainsFunc(out.Trouble, func(t Trouble) bool { return t.Kind == string(Paused) && t.Name == "" })
-	out.sort(paused)
-	more, wrong := out.More, 0
-	for i := range all { // also those lines that the partitions left out
-		wrong += all[i].answer.Counts.Wrong
-	}
+	out.sort()
+	more := out.More
 	out.sum()
-	out.More = more + out.More
 	if more > 0 {
 		out.Counts.Wrong = max(out.Counts.Wrong, wrong)
 	}
-	return out, nil
+	return out
 }
 
 // join adds the status of a partition. A line that others have too, word for word or but for a figure that can be added up, names all of them.
@@ -91,4 +103,23 @@ func (s *Status) join(number int, other *Status) {
 			s.working = append(s.working, i)
 		}
 	}
+	s.crew.held, s.crew.hint = append(s.crew.held, other.crew.held...), cmp.Or(s.crew.hint, other.crew.hint)
+	if !other.crew.waits.IsZero() {
+		s.crew.waits = earlier(s.crew.waits, other.crew.waits)
+	}
+}
+
+// onlyThere reports whether a line of partitions may not hold for the whole, because the workers are one for all: an instance that is idle in
+// one may have all of them busy in others.
+func (s *Status) onlyThere(t *Trouble) bool {
+	if t.Kind != InstanceIdle || t.Warning {
+		return t.Kind == WorkersBusy
+	}
+	runs := 0
+	for _, h := range s.crew.held {
+		if h.Instance == t.Name {
+			runs++
+		}
+	}
+	return slices.ContainsFunc(s.working, func(i Instance) bool { return i.ID == t.Name && i.Concurrency > 0 && runs >= i.Concurrency })
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // The status of a namespace that is split has each line once: those that partitions share word for word are one, which names them, and
@@ -65,6 +67,72 @@ func TestStatus_joinsThoseOfPartitions(t *testing.T) {
 	}
 	if c := s.Counts; c.Schedules != 5 || c.Well != 3 || c.Bad != 1 || c.Dead != 7 || c.Running != 3 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// The workers are one pool for all partitions: an instance with a free one is idle where tasks wait, and all are busy if they are so in sum.
+func TestStatus_countsTheWorkersOfAllPartitions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		held [2][]string // the IDs of the runs in each partition
+		want string      // the kind of trouble
+	}{
+		"all are busy in another":       {[2][]string{{"x", "y"}, nil}, WorkersBusy},
+		"all are busy, but in no one":   {[2][]string{{"x"}, {"y"}}, WorkersBusy},
+		"one is free":                   {[2][]string{{"x"}, nil}, InstanceIdle},
+		"one run is the dispatcher's":   {[2][]string{{"x", "onbeat.notify:ops"}, nil}, InstanceIdle},
+		"one is free where tasks wait":  {[2][]string{nil, {"y"}}, ""},
+		"all are free, and tasks wait":  {[2][]string{nil, nil}, InstanceIdle},
+		"all are busy for a moment":     {[2][]string{{"short", "y"}, nil}, ""},
+		"more are busy than it may run": {[2][]string{{"x", "y"}, {"z"}}, WorkersBusy},
+	} {
+		var all []numbered[Status]
+		for i, ids := range c.held {
+			worker := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 2, Running: int64(len(ids))}
+			v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{worker}}}, Status: Status{Asked: noon, More: 1}} // it left out a warning
+			for _, id := range ids {
+				lasts := time.Minute
+				if id == "short" {
+					lasts = time.Second
+				}
+				v.held = append(v.held, queue.Held{ID: id, Instance: "a", At: noon.Add(-lasts)})
+			}
+			v.lookAtInstances()
+			v.lookAtWork(&queue.Counts{Lanes: []queue.LaneCount{
+				{Lane: queue.Lane{Queue: "default", Type: "job"}, Overdue: int64(i), Head: noon.Add(-40 * time.Second)}, // only in the second
+			}}, nil)
+			all = append(all, numbered[Status]{i + 1, v.done()})
+		}
+		s := joinStatus(all, nil)
+		kinds := ""
+		for _, x := range s.Trouble {
+			kinds += x.Kind
+		}
+		if kinds != c.want || s.Well != (c.want == "") || s.Counts.Wrong != len(s.Trouble) || s.More != 2 {
+			t.Errorf("%s: %+v, %d are wrong, and %d more", name, s.Trouble, s.Counts.Wrong, s.More)
+		}
+	}
+}
+
+// A pause of one partition excuses nothing in the others.
+func TestStatus_ofAPartitionThatIsPaused(t *testing.T) {
+	t.Parallel()
+	var all []numbered[Status]
+	for i, until := range []time.Time{noon.Add(time.Minute), {}} {
+		v := &view{scene: &scene{now: noon, list: InstanceList{PausedUntil: until}}, Status: Status{Asked: noon}}
+		v.add(Trouble{Kind: Waiting, Name: fmt.Sprint("job", i+1)})
+		if !until.IsZero() {
+			v.add(Trouble{Kind: string(Paused), Warning: true})
+		}
+		all = append(all, numbered[Status]{i + 1, v.done()})
+	}
+	var got []string
+	s := joinStatus(all, nil)
+	for _, x := range s.Trouble {
+		got = append(got, fmt.Sprintf("%s %s %v", x.Kind, x.Name, x.Warning))
+	}
+	if want := []string{"waiting job2 false", "paused  true", "waiting job1 true"}; !slices.Equal(got, want) || s.Well || s.Counts.Wrong != 1 {
+		t.Errorf("%q of %+v", got, s.Counts)
 	}
 }
 

@@ -183,9 +183,65 @@ func TestJoin_saysWhatDoesNotAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	named := func(prefix string, partition int) string {
+		for i := 0; ; i++ {
+			if name := fmt.Sprint(prefix, i); (split.Map{Partitions: 2}).Of(name) == partition {
+				return name
+			}
+		}
+	}
+	beatOf := func(names ...string) (admin.Beat, error) {
+		return a.Activity.Beat(t.Context(), admin.BeatQuery{Schedules: names})
+	}
+	if b, err := beatOf(named("s", 1), named("gone", 2)); err != nil || len(b.CouldNotAsk) > 0 || len(b.Schedules) != 1 || !slices.Equal(b.Unknown, []string{named("gone", 2)}) {
+		t.Errorf("one is gone: %+v, %v", b, err)
+	}
+	if _, err := beatOf(named("gone", 1), named("gone", 2)); !errors.Is(err, task.ErrNotFound) {
+		t.Errorf("all are gone: %v", err)
+	}
 	second.Stop()
+	if _, err := beatOf(named("s", 2)); !errors.Is(err, task.ErrUnreachable) {
+		t.Errorf("all lie where nobody answers: %v", err)
+	}
+	for way, a := range map[string]*admin.Admin{"direct": a, "http": served(t, a)} {
+		for what, ask := range asked(t, a) {
+			if unasked, err := ask(); err != nil || len(unasked) != 1 || unasked[0].Source != "partition 2" || unasked[0].Error == "" {
+				t.Errorf("%s, %s: %v %v", what, way, unasked, err)
+			}
+		}
+	}
 	ctx := t.Context()
-	ask := map[string]func() ([]admin.Unasked, error){
+	s, err := a.Activity.Status(ctx)
+	if err != nil || s.Well || !slices.ContainsFunc(s.Trouble, func(x admin.Trouble) bool { return x.Kind == admin.NoPartition && x.Name == "2" }) {
+		t.Errorf("%+v %v", s, err)
+	}
+	for paused, change := range map[bool]func() error{
+		true:  func() error { _, err := a.Instances.Pause(ctx, time.Minute, "why"); return err },
+		false: func() error { return a.Instances.Resume(ctx) },
+	} {
+		if err := change(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "1 other partition") {
+			t.Errorf("%v", err)
+		}
+		if list, err := a.Instances.List(ctx); err != nil || list.PausedUntil.IsZero() == paused {
+			t.Errorf("the partition that answers is paused until %v: %v", list.PausedUntil, err)
+		}
+	}
+	first.Stop()
+	for what, f := range asked(t, a) {
+		if _, err := f(); !errors.Is(err, task.ErrUnreachable) {
+			t.Errorf("%s of none: %v", what, err)
+		}
+	}
+	if _, err := a.Activity.Status(ctx); !errors.Is(err, task.ErrUnreachable) {
+		t.Errorf("status of none: %v", err)
+	}
+}
+
+// asked are the questions whose answers say which partitions are missing.
+func asked(t *testing.T, a *admin.Admin) map[string]func() ([]admin.Unasked, error) {
+	t.Helper()
+	ctx := t.Context()
+	return map[string]func() ([]admin.Unasked, error){
 		"schedules": func() ([]admin.Unasked, error) { l, err := a.Schedules.List(ctx); return l.CouldNotAsk, err },
 		"deleted":   func() ([]admin.Unasked, error) { l, err := a.Schedules.Deleted(ctx); return l.CouldNotAsk, err },
 		"runs": func() ([]admin.Unasked, error) {
@@ -220,35 +276,6 @@ func TestJoin_saysWhatDoesNotAnswer(t *testing.T) {
 			}
 			return l.CouldNotAsk, err
 		},
-	}
-	for what, f := range ask {
-		if unasked, err := f(); err != nil || len(unasked) != 1 || unasked[0].Source != "partition 2" || unasked[0].Error == "" {
-			t.Errorf("%s: %v %v", what, unasked, err)
-		}
-	}
-	s, err := a.Activity.Status(ctx)
-	if err != nil || s.Well || !slices.ContainsFunc(s.Trouble, func(x admin.Trouble) bool { return x.Kind == admin.NoPartition && x.Name == "2" }) {
-		t.Errorf("%+v %v", s, err)
-	}
-	for paused, change := range map[bool]func() error{
-		true:  func() error { _, err := a.Instances.Pause(ctx, time.Minute, "why"); return err },
-		false: func() error { return a.Instances.Resume(ctx) },
-	} {
-		if err := change(); !errors.Is(err, task.ErrUnreachable) || !strings.Contains(err.Error(), "1 other partition") {
-			t.Errorf("%v", err)
-		}
-		if list, err := a.Instances.List(ctx); err != nil || list.PausedUntil.IsZero() == paused {
-			t.Errorf("the partition that answers is paused until %v: %v", list.PausedUntil, err)
-		}
-	}
-	first.Stop()
-	for what, f := range ask {
-		if _, err := f(); !errors.Is(err, task.ErrUnreachable) {
-			t.Errorf("%s of none: %v", what, err)
-		}
-	}
-	if _, err := a.Activity.Status(ctx); !errors.Is(err, task.ErrUnreachable) {
-		t.Errorf("status of none: %v", err)
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *schedules) List(ctx context.Context) (List[Schedule], error) {
 	if err != nil {
 		return ListOf[Schedule](nil, ""), err
 	}
-	page := List[Schedule]{Items: make([]Schedule, len(list))}
+	page := List[Schedule]{Items: make([]Schedule, len(list)), CouldNotAsk: x.couldNotAsk()}
 	for i := range list {
 		page.Items[i] = s.scheduleOf(&list[i])
 		page.Items[i].Latest, page.Items[i].Condition = latestOf(latest[names[i]]), x.judge(&list[i])

@@ -3,17 +3,21 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/admin/audit"
 	"github.com/onbeat/onbeat/handlers/notify"
 	"github.com/onbeat/onbeat/instance"
 	"github.com/onbeat/onbeat/internal/history"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/schedule"
@@ -281,5 +285,33 @@ func TestInstanceList_handlesWhatMayBeTaken(t *testing.T) {
 	}
 	if (&admin.InstanceList{Items: []admin.Instance{old}}).Handles("default", "exec") != true {
 		t.Error("while none leads, each that is there counts")
+	}
+}
+
+// No schedule is taken for well while nobody has noted how its runs went.
+func TestSchedules_sayWhichRunsAreNotKnown(t *testing.T) {
+	t.Parallel()
+	for partitions := range 2 {
+		rdb, ns := testredis.Client(t), testredis.Namespace(t)
+		direct, _ := partsOn(t, ns, slices.Repeat([]redis.UniversalClient{rdb}, partitions+1)...)
+		_, err := direct.Schedules.Apply(t.Context(), producer.Schedule{Name: "s", Rule: schedule.Every(time.Hour), Task: "job"})
+		must(t, err)
+		many := strings.Repeat("other@1000 done 1 1000\n", 10_000) + "other@1000 done 1 1000"
+		for p := range partitions + 1 {
+			for i, runs := range []string{many, many, "s@1000 dead 1 1000"} {
+				must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{
+					Stream: queue.Partition{Namespace: ns, Number: p + 1}.Keys().History, ID: fmt.Sprintf("%d-1", 1_000*(i+1)), Values: []any{"runs", runs},
+				}).Err())
+			}
+		}
+		for way, a := range map[string]*admin.Admin{"direct": direct, "http": served(t, direct)} {
+			list, err := a.Schedules.List(t.Context())
+			must(t, err)
+			one, err := a.Schedules.Get(t.Context(), "s")
+			must(t, err)
+			if len(list.CouldNotAsk) != 1 || len(list.Items) != 1 || !strings.Contains(list.Items[0].Why, list.CouldNotAsk[0].Source) || one.Why != list.Items[0].Why {
+				t.Errorf("%d, %s: %+v, %+v, %+v", partitions+1, way, list.CouldNotAsk, list.Items, one.Condition)
+			}
+		}
 	}
 }

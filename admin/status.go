@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 // Status says whether a namespace is well now: what is wrong and what needs a look, the worst first.
@@ -27,6 +29,14 @@ type Status struct {
 	Counts      StatusCounts `json:"counts"`
 
 	working []Instance // those that Counts.Instances counts
+	crew    crew
+}
+
+// crew is what the workers do. Those of a namespace that is split are one for all partitions.
+type crew struct {
+	held  []queue.Held // the runs of users that hold workers
+	waits time.Time    // since when tasks of users wait; zero if none does
+	hint  string       // by which setting further instances add workers
 }
 
 // Leads is how many partitions an instance leads.
@@ -210,25 +220,24 @@ func (s *Status) Warn(t Trouble) {
 
 // done finishes a status.
 func (v *view) done() Status {
-	v.Status.sort(!v.list.PausedUntil.IsZero())
-	v.Status.sum()
-	return v.Status
-}
-
-// sort puts the worst first.
-func (v *Status) sort(paused bool) {
-	rank := func(t Trouble) int { return slices.Index(worst, t.Kind) }
-	if paused { // the cause comes first, and its effects are no trouble of their own
+	if !v.list.PausedUntil.IsZero() { // the effects of a pause are no trouble of their own
 		for i := range v.Trouble {
 			t := &v.Trouble[i]
 			t.Warning = t.Warning || slices.Contains([]string{string(Overdue), string(Stale), Waiting, InstanceIdle}, t.Kind)
 		}
-		rank = func(t Trouble) int {
-			if t.Kind == string(Paused) && t.Name == "" {
-				return -1
-			}
-			return slices.Index(worst, t.Kind)
+	}
+	v.Status.sort()
+	v.Status.sum()
+	return v.Status
+}
+
+// sort puts the worst first, and a pause of all instances before its effects.
+func (v *Status) sort() {
+	rank := func(t Trouble) int {
+		if t.Kind == string(Paused) && t.Name == "" {
+			return -1
 		}
+		return slices.Index(worst, t.Kind)
 	}
 	slices.SortStableFunc(v.Trouble, func(a, b Trouble) int {
 		if a.Warning != b.Warning {

@@ -30,7 +30,7 @@ func TestStatus_workersAreBusyIfLongRunsOfUsersHoldThem(t *testing.T) {
 		"a message waits":            {[]queue.Held{run("x", "a", time.Minute), run("y", "a", time.Minute)}, "onbeat.notify", false},
 	} {
 		a := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job", "onbeat.notify"}, Concurrency: 2}
-		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: c.held}, Status: Status{Counts: StatusCounts{Workers: 2}}}
+		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: c.held}, Status: Status{Asked: noon, Counts: StatusCounts{Workers: 2}}}
 		v.lookAtWork(&queue.Counts{Lanes: []queue.LaneCount{{Lane: queue.Lane{Queue: "default", Type: c.waits}, Overdue: 1, Head: noon.Add(-30 * time.Second)}}}, nil)
 		busy := false
 		for _, l := range v.Trouble {
@@ -48,7 +48,7 @@ func TestStatus_namesTheSettingByWhichInstancesAddWorkers(t *testing.T) {
 	for consume, want := range map[instance.Consume]bool{instance.ConsumeNewest: true, instance.ConsumeRelease: false, instance.ConsumeAll: false} {
 		a := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 1, Consume: consume}
 		held := []queue.Held{{ID: "x", Instance: "a", At: noon.Add(-time.Minute)}}
-		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: held}, Status: Status{Counts: StatusCounts{Workers: 1}}}
+		v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{a}}, held: held}, Status: Status{Asked: noon, Counts: StatusCounts{Workers: 1}}}
 		v.lookAtWorkers([]Instance{a}, noon.Add(-30*time.Second))
 		if len(v.Trouble) != 1 || strings.Contains(v.Trouble[0].Text, "consume: release") != want {
 			t.Errorf("consume: %s: %+v", consume, v.Trouble)

@@ -11,12 +11,9 @@ import (
 	"github.com/onbeat/onbeat/internal/wording"
 )
 
-// mostStatusEvents bounds how many events a status reads.
-const mostStatusEvents = 2000
-
 // lookAtEvents tells what was lost or refused lately.
 func (a *activity) lookAtEvents(ctx context.Context, v *view) error {
-	events, err := a.q.Events(ctx, v.now.Add(-lately), mostStatusEvents)
+	events, err := a.q.Events(ctx, v.now.Add(-lately), queue.MaxEvents)
 	said := map[string]*Trouble{}
 	var retired []string
 	var back regained

@@ -86,6 +86,31 @@ func TestIncidentsOf_groupsByCause(t *testing.T) {
 	}
 }
 
+// A loss of the day is told however much else happened since, as long as Redis has the event.
+func TestLookAtEvents_reachesAsFarBackAsRedis(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Client(t)
+	q, err := queue.New(rdb, queue.Partition{Namespace: testredis.Namespace(t)}, queue.Caps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := rdb.Pipeline()
+	for i := range queue.MaxEvents {
+		kind := "schedule changed"
+		if i == 0 {
+			kind = "lost writes"
+		}
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: q.Keys().Events, ID: fmt.Sprintf("%s-%d", msAt(0), i+1), Values: []any{"event", kind}})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := &view{scene: &scene{now: secondsOn(60)}}
+	if err := (&activity{q: q}).lookAtEvents(t.Context(), v); err != nil || len(v.Trouble) != 1 || v.Trouble[0].Kind != LostWrites {
+		t.Errorf("%v, %+v", err, v.Trouble)
+	}
+}
+
 // Each slot that was missed is counted in one incident: also if Redis freezes again as soon as the first time is over.
 func TestLookAtIncidents_countsASlotOnce(t *testing.T) {
 	t.Parallel()

@@ -194,39 +194,45 @@ func (v *view) lookAtWork(n *queue.Counts, limited map[string]bool) {
 	v.lookAtWorkers(may, oldest)
 }
 
-// lookAtWorkers looks whether all workers are held by long runs while tasks wait.
+// lookAtWorkers notes which runs hold the workers, and tells if all of them are held.
 func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
-	held := slices.DeleteFunc(slices.Clone(v.held), func(h queue.Held) bool { // of others: an older release that drains, or the dispatcher's own
+	v.crew.waits = oldest
+	v.crew.held = slices.DeleteFunc(slices.Clone(v.held), func(h queue.Held) bool { // of others: an older release that drains, or the dispatcher's own
 		own := strings.HasPrefix(h.ID, task.Own) && !strings.ContainsAny(h.ID, "@!") // a schedule may have such a name
 		return own || !slices.ContainsFunc(may, func(i Instance) bool { return i.ID == h.Instance })
 	})
-	if v.Counts.Workers == 0 || len(held) < v.Counts.Workers || oldest.IsZero() || v.now.Sub(oldest) < lateBy {
-		return
-	}
-	slices.SortFunc(held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	if v.now.Sub(held[v.Counts.Workers-1].At) < lateBy {
-		return // some are short: there are too few workers, but nothing hangs
-	}
-	var names []string
-	for _, h := range held[:min(len(held), longestRuns)] {
-		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(v.now.Sub(h.At))))
-	}
-	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s", v.Counts.Workers, strings.Join(names, ", "))
-	v.add(Trouble{Kind: WorkersBusy, Since: oldest, Text: text, Show: "onbeat tasks list --state running"})
 	ready := 0
 	for i := range v.list.Items {
 		if x := &v.list.Items[i]; x.State == "ready" && x.LeaseLeftMS > 0 && !x.Standby {
 			ready++
 		}
 	}
-	busy := &v.Trouble[len(v.Trouble)-1]
 	switch lead := v.list.Leader(); {
 	case lead == nil:
 	case lead.Consume == instance.ConsumeNewest:
-		busy.Text += "; with consume: newest the leader alone takes work, and further instances add no workers: raise concurrency, or set consume: release"
+		v.crew.hint = "; with consume: newest the leader alone takes work, and further instances add no workers: raise concurrency, or set consume: release"
 	case ready > len(may):
-		busy.Text += fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
+		v.crew.hint = fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
 	}
+	v.tellOfWorkers()
+}
+
+// tellOfWorkers adds a line if all workers are held by long runs while tasks wait.
+func (s *Status) tellOfWorkers() {
+	held, workers := s.crew.held, s.Counts.Workers
+	if workers == 0 || len(held) < workers || s.crew.waits.IsZero() || s.Asked.Sub(s.crew.waits) < lateBy {
+		return
+	}
+	slices.SortFunc(held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	if s.Asked.Sub(held[workers-1].At) < lateBy {
+		return // some are short: there are too few workers, but nothing hangs
+	}
+	var names []string
+	for _, h := range held[:min(len(held), longestRuns)] {
+		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(s.Asked.Sub(h.At))))
+	}
+	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s%s", workers, strings.Join(names, ", "), s.crew.hint)
+	s.Trouble = append(s.Trouble, Trouble{Kind: WorkersBusy, Since: s.crew.waits, Text: text, Show: "onbeat tasks list --state running"})
 }
 
 func (v *view) lookAtCaps(n *queue.Counts, caps queue.Caps) {

@@ -267,6 +267,7 @@ func TestToken_ofSomeTypesMakesSchedulesOfThoseAlone(t *testing.T) {
 		{"some", "POST", "/a/revert", `{"revision":2}`, 200},
 		{"some", "POST", "/a/revert", `{"revision":4}`, 403}, // with a heartbeat
 		{"all", "POST", "/a/revert", `{"revision":1}`, 200},
+		{"some", "POST", "/a/revert", `{"revision":2}`, 403}, // in the place of another's
 		{"all", "DELETE", "/a", "", 200},
 		{"some", "POST", "/a/restore", "", 403},
 		{"all", "POST", "/a/restore", "", 200},
@@ -308,5 +309,36 @@ func TestToken_ofSomeTypesRetriesNoOtherType(t *testing.T) {
 	}
 	if w := d.ask("POST", path, `{"as_it_was":true}`, some); w.Code != 200 {
 		t.Errorf("as it was: %d: %s", w.Code, w.Body)
+	}
+}
+
+// dead is a dead task of a schedule that Redis does not show now.
+type dead struct{ admin.Tasks }
+
+func (dead) Get(context.Context, string) (admin.Task, error) {
+	return admin.Task{Schedule: "s", Type: "bad"}, nil
+}
+
+func (dead) Retry(context.Context, string, bool) (string, error) { return "retried", nil }
+
+type unseen struct{ admin.Schedules }
+
+func (unseen) Get(context.Context, string) (admin.ScheduleDetail, error) {
+	return admin.ScheduleDetail{}, task.ErrUnreachable
+}
+
+func TestToken_ofSomeTypesRetriesNothingOfAScheduleThatIsNotSeen(t *testing.T) {
+	t.Parallel()
+	tokens := func() []Token {
+		return []Token{{Name: "some", Role: Operator, Secret: "the secret of some", Types: []string{"bad"}}}
+	}
+	s, err := New(&admin.Admin{Tasks: dead{}, Schedules: unseen{}}, Config{Tokens: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := local(http.MethodPost, "/v1/tasks/x/retry"), httptest.NewRecorder()
+	r.Header.Set("Authorization", "Bearer the secret of some")
+	if s.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -80,7 +80,7 @@ func (s *Server) audit(ctx context.Context, in *auditIn) (*reply[AuditReply], er
 			return nil, &task.FieldError{Field: "tolerance", Value: in.Tolerance, Reason: "not a duration above zero", Hint: "for example 500ms or 5s"}
 		}
 	}
-	verdict, err := alone(ctx, s, func() (admin.Audit, error) { return s.admin.Activity.Audit(ctx, o) })
+	verdict, err := s.admin.Activity.Audit(ctx, o)
 	if err != nil && len(verdict.Schedules) == 0 {
 		return nil, err
 	}
@@ -161,21 +161,43 @@ func (s *Server) trends(ctx context.Context, in *trendsIn) (*reply[admin.Trends]
 // auditSlots is how many slots of each schedule an audit judges at most. They take 32 MB.
 const auditSlots = 2_000_000
 
-// alone judges, when the audit before has ended: a viewer's question must not take the memory of the dispatcher. A sender has one audit
-// at work or in line, so the line is of many senders. A second one waits for a moment, because the first may just end.
-func alone[T any](ctx context.Context, s *Server, judge func() (T, error)) (none T, err error) {
+// lone is an activity that makes one audit at a time: a viewer's question must not take the memory of the dispatcher. A sender has one
+// audit at work or in line, so the line is of many senders. A second one waits for a moment, because the first may just end.
+type lone struct {
+	admin.Activity
+	work chan struct{} // has the one at work
+	line *places       // of those at work or in line
+}
+
+func newLone(a admin.Activity) lone {
+	return lone{Activity: a, work: make(chan struct{}, 1), line: newPlaces(knownAtMost, 1)}
+}
+
+func (l lone) Audit(ctx context.Context, o audit.Options) (admin.Audit, error) {
+	return alone(ctx, l, func() (admin.Audit, error) { return l.Activity.Audit(ctx, o) })
+}
+
+// Beat draws a beat. One that is summed up may judge as many slots as an audit.
+func (l lone) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, error) {
+	if o.Step == 0 {
+		return l.Activity.Beat(ctx, o)
+	}
+	return alone(ctx, l, func() (admin.Beat, error) { return l.Activity.Beat(ctx, o) })
+}
+
+func alone[T any](ctx context.Context, l lone, judge func() (T, error)) (none T, err error) {
 	who := identityOf(ctx).Name
 	moment, over := context.WithTimeout(ctx, paceTime)
 	defer over()
-	if s.auditors.enter(moment, who) != nil {
+	if l.line.enter(moment, who) != nil {
 		return none, errAudits
 	}
-	defer s.auditors.leave(who)
+	defer l.line.leave(who)
 	wait, done := context.WithTimeout(ctx, slotTime)
 	defer done()
 	select {
-	case s.audits <- struct{}{}:
-		defer func() { <-s.audits }()
+	case l.work <- struct{}{}:
+		defer func() { <-l.work }()
 		return judge()
 	case <-wait.Done():
 		return none, errAudits
@@ -217,7 +239,7 @@ func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error
 			return nil, &task.FieldError{Field: "step", Value: in.Step, Reason: "not a duration of 1 ms or more", Hint: "for example 5s or 10m"}
 		}
 	}
-	b, err := s.beatOf(ctx, o)
+	b, err := s.admin.Activity.Beat(ctx, o)
 	if err != nil && len(b.Schedules) == 0 {
 		return nil, err
 	}
@@ -226,12 +248,4 @@ func (s *Server) beat(ctx context.Context, in *beatIn) (*reply[BeatReply], error
 		out.Unreadable = sentence(err)
 	}
 	return &reply[BeatReply]{out}, nil
-}
-
-// beatOf draws a beat. One that is summed up may judge as many slots as an audit.
-func (s *Server) beatOf(ctx context.Context, o admin.BeatQuery) (admin.Beat, error) {
-	if o.Step == 0 {
-		return s.admin.Activity.Beat(ctx, o)
-	}
-	return alone(ctx, s, func() (admin.Beat, error) { return s.admin.Activity.Beat(ctx, o) })
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +59,7 @@ func (s sharing) Summary(ctx context.Context, since time.Duration) (admin.Summar
 }
 
 func (s sharing) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, error) {
-	return askOnce(ctx, s.readings, fmt.Sprint("beat ", o.From.UnixMilli(), o.To.UnixMilli(), o.Step, o.Schedules), func(ctx context.Context) (admin.Beat, error) {
+	return askOnce(ctx, s.readings, fmt.Sprintf("beat %d %d %d %q", o.From.UnixMilli(), o.To.UnixMilli(), o.Step, o.Schedules), func(ctx context.Context) (admin.Beat, error) {
 		return s.Activity.Beat(ctx, o)
 	})
 }
@@ -86,13 +88,16 @@ type reading struct {
 	wrote int64
 }
 
-// mostReadings bounds the answers that are kept, and readingTime a question for all who wait for it.
+// mostReadings bounds the answers that are kept, largestReading what each of them has, and readingTime a question for all who wait for it.
 const (
-	mostReadings = 100
-	readingTime  = 10 * time.Second
+	mostReadings   = 100
+	largestReading = 2_000 // slots, sums and lines of a beat; other answers are small
+	readingTime    = 10 * time.Second
 )
 
-func askOnce[T any](ctx context.Context, s *readings, what string, read func(context.Context) (T, error)) (none T, err error) {
+// askOnce has those who ask the same at the same time share one question. Each of them stays until it is answered, also if its client
+// leaves: so a question that is at work holds a place among the requests.
+func askOnce[T any](ctx context.Context, s *readings, what string, read func(context.Context) (T, error)) (T, error) {
 	age, _ := ctx.Value(ageKey{}).(time.Duration)
 	if age <= 0 {
 		return read(ctx)
@@ -104,28 +109,39 @@ func askOnce[T any](ctx context.Context, s *readings, what string, read func(con
 	if v, ok := had.value.(T); ok && had.wrote == wrote && time.Since(had.at) <= age {
 		return v, nil
 	}
-	found := s.flights.DoChan(fmt.Sprint(what, " ", wrote), func() (any, error) {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // the first caller may leave
+	found, err, _ := s.flights.Do(fmt.Sprint(what, " ", wrote), func() (v any, err error) {
+		defer func() {
+			if bug := recover(); bug != nil { // not all who wait are requests, which answer a panic
+				err = fmt.Errorf("panic: %v\n%s", bug, debug.Stack())
+			}
+		}()
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // the client of the first caller may leave
 		defer done()
 		at := time.Now()
-		v, err := read(ctx)
+		v, err = read(ctx)
 		if err == nil {
 			s.keep(what, reading{v, at, wrote})
 		}
 		return v, err
 	})
-	select {
-	case r := <-found:
-		v, _ := r.Val.(T)
-		return v, r.Err
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	}
+	v, _ := found.(T)
+	return v, err
 }
 
+// keep keeps an answer for others, unless it is a large one.
 func (s *readings) keep(what string, a reading) {
+	if b, ok := a.value.(admin.Beat); ok {
+		n := len(b.Schedules) + len(b.Terms) + len(b.Sessions)
+		for i := range b.Schedules {
+			n += len(b.Schedules[i].Slots) + len(b.Schedules[i].Sums)
+		}
+		if n > largestReading {
+			return
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.kept, func(_ string, had reading) bool { return time.Since(had.at) > mostAge })
 	if s.kept == nil || len(s.kept) >= mostReadings {
 		s.kept = map[string]reading{}
 	}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,7 +58,37 @@ func TestAged_answersAreShared(t *testing.T) {
 		if !errors.Is(err, errSlow) || again != 7 || none != nil {
 			t.Errorf("%v, then %d, %v", err, again, none)
 		}
+		time.Sleep(2 * mostAge)
+		for what, slots := range map[string]int{"small": 100, "large": largestReading + 1} {
+			_, _ = askOnce(context.WithValue(t.Context(), ageKey{}, time.Second), &s, what, func(context.Context) (admin.Beat, error) {
+				return admin.Beat{Schedules: []admin.BeatLine{{Slots: make([]admin.BeatSlot, slots)}}}, nil
+			})
+		}
+		if kept := slices.Collect(maps.Keys(s.kept)); !slices.Equal(kept, []string{"small"}) {
+			t.Errorf("the answers that are kept: %q", kept)
+		}
 	})
+}
+
+// faulty is an activity with a bug.
+type faulty struct{ admin.Activity }
+
+func (faulty) Status(context.Context) (admin.Status, error) { panic("bug") }
+
+func TestAged_aBugIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, err := New(&admin.Admin{Activity: faulty{}}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, local(http.MethodGet, "/v1/status?age=2s"))
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "bug") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if _, err := s.admin.Activity.Status(context.WithValue(t.Context(), ageKey{}, time.Second)); err == nil { // as the streams ask
+		t.Error("no error")
+	}
 }
 
 // A change that was made through the server is in the next answer, however old that may be.
@@ -74,6 +108,15 @@ func TestAged_showsWhatTheServerChanged(t *testing.T) {
 	}
 	if after := counts(); after.Later != before.Later+1 {
 		t.Errorf("%d later, then %d", before.Later, after.Later)
+	}
+	wrote := s.shared.wrote.Load()
+	s.call("HEAD", "/v1/counts", "")
+	s.call("OPTIONS", "/v1/counts", "")
+	s.call("POST", "/v1/nope", "")
+	s.call("POST", "/v1/tasks", `{"type":"echo"}`, "Origin", "http://elsewhere.example") // it is not let in
+	s.call("POST", "/v1/tasks?nope=1", `{"type":"echo"}`)
+	if n := s.shared.wrote.Load() - wrote; n != 0 {
+		t.Errorf("%d requests that change nothing count as changes", n)
 	}
 	for _, bad := range []string{"x", "11s", "-1s"} {
 		if code, _, text := s.call("GET", "/v1/status?age="+bad, ""); code != http.StatusBadRequest {

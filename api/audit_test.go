@@ -27,6 +27,11 @@ func (j *judge) Audit(ctx context.Context, o audit.Options) (admin.Audit, error)
 	return admin.Audit{Schedules: []audit.Report{{}}}, nil
 }
 
+func (j *judge) Beat(ctx context.Context, o admin.BeatQuery) (admin.Beat, error) {
+	_, err := j.Audit(ctx, audit.Options{Tolerance: o.Step})
+	return admin.Beat{Schedules: []admin.BeatLine{{}}}, err
+}
+
 // Each audit may take the memory of millions of slots, and there are 64 requests at once.
 func TestAudit_oneAtATimeAndBounded(t *testing.T) {
 	t.Parallel()
@@ -101,5 +106,43 @@ func TestAudit_ofOneSenderLeavesTheTurnToOthers(t *testing.T) {
 	j.end <- struct{}{}
 	if a, b := <-first, <-other; a != http.StatusOK || b != http.StatusOK {
 		t.Errorf("%d and %d", a, b)
+	}
+}
+
+// A beat that is summed up is an audit, also for those who share its answer, and after its client has left. Those who ask the same have
+// one turn.
+func TestAudit_ofASharedBeatIsOneAtATime(t *testing.T) {
+	t.Parallel()
+	j := &judge{begun: make(chan audit.Options, 2), end: make(chan struct{})}
+	s, err := New(&admin.Admin{Activity: j}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context, step string) int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, local(http.MethodGet, "/v1/beat?age=10s&step="+step).WithContext(ctx))
+		return w.Code
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	first, same := make(chan int, 1), make(chan int, 1)
+	go func() { first <- ask(ctx, "1h") }()
+	<-j.begun
+	leave()
+	go func() { same <- ask(t.Context(), "1h") }()
+	for _, step := range []string{"2h", "3h"} { // the second lasts until the same question, without a share in the first, would be refused
+		if code := ask(t.Context(), step); code != http.StatusTooManyRequests {
+			t.Errorf("another one beside it: %d", code)
+		}
+	}
+	if len(first) > 0 {
+		t.Error("a question goes on without a request that holds a place")
+	}
+	close(j.end)
+	if code := <-same; code != http.StatusOK {
+		t.Errorf("the same question: %d", code)
+	}
+	<-first
+	if len(j.begun) > 0 {
+		t.Error("one question had two turns")
 	}
 }

@@ -56,15 +56,16 @@ func mayBulk(ctx context.Context, a admin.Action, dryRun bool) error {
 	if dryRun {
 		return nil
 	}
-	if who := identityOf(ctx); a == admin.RetryTasks && len(who.Queues)+len(who.Types) > 0 { // their schedules may enqueue other types by now
-		return &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not retry many tasks as their schedules are now", string(admin.RetryAsWas) + " keeps what they were"}
-	}
-	return mayDelete(ctx, a)
+	return mayAct(ctx, a)
 }
 
-// mayDelete refuses to delete many tasks to those who may not.
-func mayDelete(ctx context.Context, a admin.Action) error {
-	if who := identityOf(ctx); a == admin.DeleteTasks && !who.Role.May(Admin) {
+// mayAct refuses an action on many tasks that the sender may neither begin nor let go on.
+func mayAct(ctx context.Context, a admin.Action) error {
+	who := identityOf(ctx)
+	switch {
+	case a == admin.RetryTasks && len(who.Queues)+len(who.Types) > 0: // their schedules may enqueue other types by now
+		return &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not retry many tasks as their schedules are now", string(admin.RetryAsWas) + " keeps what they were"}
+	case a == admin.DeleteTasks && !who.Role.May(Admin):
 		return &refusal{http.StatusForbidden, "forbidden", whom(&who) + " may not delete tasks in bulk", "it needs the role admin"}
 	}
 	return nil
@@ -91,7 +92,7 @@ func (s *Server) resumeBulk(ctx context.Context, in *identified) (*reply[admin.B
 	if err != nil {
 		return nil, err
 	}
-	if err := mayDelete(ctx, e.Action); err != nil {
+	if err := mayAct(ctx, e.Action); err != nil {
 		return nil, err
 	}
 	e, err = s.admin.Bulks.Resume(ctx, in.ID)

@@ -63,6 +63,11 @@ func TestBulk_needsTheRoleOfWhatItDoes(t *testing.T) {
 	if b = s.bulkAction(one+"/resume", "", as(admins)...); b.State != admin.BulkWaiting {
 		t.Errorf("%+v", b)
 	}
+	retried := path + "/" + s.bulkAction(path, `{"action":"retry","filter":{}}`, as(admins)...).ID
+	s.bulkAction(retried+"/stop", "", as(operator)...)
+	if p := s.problem(http.MethodPost, retried+"/resume", "", as(operator)...); p.Status != 403 { // a token of some queues
+		t.Errorf("%+v", p)
+	}
 	if p := s.problem(http.MethodGet, path+"/none", "", as(viewer)...); p.Status != 404 {
 		t.Errorf("%+v", p)
 	}

@@ -44,31 +44,6 @@ func TestBatchOf_aListOfMillionsTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// wide returns an object of many short keys, with about that many bytes.
-func wide(size int) string {
-	var b strings.Builder
-	b.WriteString(`{"0":1`)
-	for i := 1; b.Len() < size; i++ {
-		fmt.Fprintf(&b, `,"%x":1`, i)
-	}
-	return b.String() + "}"
-}
-
-// The size of each task of a batch is looked at before its keys.
-func TestEnqueue_refusesALargeTaskOfABatchForItsBytesAlone(t *testing.T) {
-	s := serve(t, Config{})
-	body := []byte(`{"tasks":[{"type":"echo","payload":` + wide(8<<20) + `}]}`)
-	ctx := context.WithValue(t.Context(), bodyKey{}, body)
-	var err error
-	took := allocated(func() { _, err = s.enqueue(ctx, &enqueueIn{}) })
-	if p, _ := problemOf(err); len(p.Errors) != 1 || p.Errors[0].Field != "tasks[0].payload" {
-		t.Errorf("%v", err)
-	}
-	if took > 1<<20 {
-		t.Errorf("a body of %d bytes took %d", len(body), took)
-	}
-}
-
 type order struct{ Lines []string }
 
 func (o order) Validate() error { _ = o.Lines[0]; return nil } // a bug: an order may have none
@@ -102,7 +77,7 @@ func TestEnqueue_refusesATaskThatIsTooLargeBeforeItReadsIt(t *testing.T) {
 	s := serve(t, Config{Limits: task.Limits{Payload: 1000}})
 	twice := `{"type":"job","payload":{` + strings.Repeat(`"k":1,`, 20_000) + `"k":1}}` // nobody looks for what else is wrong with it
 	long := `{"type":"job","payload":[` + strings.Repeat("1,", 40_000) + `1]}`
-	for _, body := range []string{twice, `{"tasks":[{"type":"job"},` + long + `]}`} {
+	for _, body := range []string{twice, `{"tasks":[{"type":"job"},` + twice + `]}`, `{"tasks":[{"type":"job"},` + long + `]}`} {
 		if code, _, text := s.call(http.MethodPost, "/v1/tasks", body); code != 400 || !strings.Contains(text, "the limit is 1000") || strings.Contains(text, "twice") {
 			t.Errorf("%d %s", code, text)
 		}

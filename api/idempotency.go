@@ -56,14 +56,9 @@ func remember(answers admin.Answers, next http.Handler) http.Handler {
 			problem(w, http.StatusBadRequest, err)
 			return
 		}
-		body, err := io.ReadAll(r.Body) // which guard has read, and bounded
-		if err != nil {
-			problem(w, errCut.status, errCut)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		id := hashOf(identityOf(r.Context()).Name, r.URL.EscapedPath(), keys[0])
-		request := hashOf(r.URL.RawQuery, r.Header.Get("If-Match"), string(body))
+		body := sha256.Sum256(bodyOf(r.Context())) // a copy of the body would be memory that nobody has counted
+		request := hashOf(r.URL.RawQuery, r.Header.Get("If-Match"), string(body[:]))
 		claim, err := answers.ClaimAnswer(r.Context(), id, request, claimTime)
 		switch {
 		case err != nil:
@@ -216,6 +211,16 @@ func (s seed) taskID(i int) string {
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:20])
 }
 
+// place returns an ID that lies where a task does, in a namespace that is split. If it cannot, Enqueue tells the reason.
+func (d derived) place(ctx context.Context, t *task.Task, id string) string {
+	if split, ok := d.Tasks.(interface {
+		Turn(ctx context.Context, t *task.Task, id string) (string, error)
+	}); ok {
+		id, _ = split.Turn(ctx, t, id)
+	}
+	return id
+}
+
 // derived adds the tasks of a request with an Idempotency-Key under IDs that come from the key. If an earlier try of the
 // request was lost after it had added them, they count as added.
 type derived struct{ admin.Tasks }
@@ -229,7 +234,7 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	named := make([]bool, len(list))
 	for i, t := range list {
 		if named[i] = t.ID == ""; named[i] {
-			t.ID = s.taskID(i)
+			t.ID = d.place(ctx, t, s.taskID(i))
 			if t.Keep == 0 && len(list) <= mostAnswered { // else its ID keeps it for a day
 				t.Keep = retryTime
 			}

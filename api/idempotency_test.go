@@ -1,16 +1,22 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/queue"
+	"github.com/onbeat/onbeat/internal/testredis"
 	"github.com/onbeat/onbeat/task"
 )
 
@@ -68,6 +74,35 @@ func TestIdempotency_findsTheTasksOfALostTry(t *testing.T) {
 	}
 	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":3`) {
 		t.Errorf("not three tasks: %s", text)
+	}
+}
+
+// In a namespace that is split, the ID from the key lies where the task does, and is the same in each try.
+func TestIdempotency_placesTasksWithAKeyOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	d, err := onbeat.New(testredis.Client(t), onbeat.Config{Namespace: testredis.Namespace(t), Partitions: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, ids := context.WithValue(t.Context(), derivedKey{}, seed{passing: new(bool), id: "id"}), [2][]string{}
+	for try := range ids {
+		var list []*task.Task
+		for i := range 30 {
+			list = append(list, task.New("job", nil, task.Key(fmt.Sprint("k", i), 1)))
+		}
+		done, err := derived{d.Admin().Tasks}.Enqueue(ctx, list)
+		if err != nil || len(done) != len(list) {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		for i := range done {
+			ids[try] = append(ids[try], done[i].ID)
+			if done[i].Err != nil {
+				t.Errorf("try %d: %+v", try, done[i])
+			}
+		}
+	}
+	if !slices.Equal(ids[0], ids[1]) {
+		t.Errorf("IDs of the first try %v, and of the second %v", ids[0], ids[1])
 	}
 }
 
@@ -196,5 +231,24 @@ func TestIdempotency_forgetsARefusalThatPasses(t *testing.T) {
 	}
 	if _, _, text := s.call(http.MethodGet, "/v1/counts", ""); !strings.Contains(text, `"waiting":4`) {
 		t.Errorf("not four tasks: %s", text)
+	}
+}
+
+// running has another request with each key at work.
+type running struct{}
+
+func (running) ClaimAnswer(context.Context, string, string, time.Duration) (admin.AnswerClaim, error) {
+	return admin.AnswerClaim{Asked: string(queue.AnswerRunning)}, nil
+}
+
+// The memory of a request counts its body once. The test is not parallel: others would allocate beside it.
+func TestIdempotency_copiesNoBody(t *testing.T) {
+	body := make([]byte, 8<<20)
+	r, w := httptest.NewRequest(http.MethodPost, "/v1/tasks", bytes.NewReader(body)), httptest.NewRecorder()
+	r.Header.Set(keyHeader, "one")
+	ctx := context.WithValue(context.WithValue(r.Context(), identityKey{}, Identity{Role: Operator}), bodyKey{}, body)
+	took := allocated(func() { remember(running{}, http.NotFoundHandler()).ServeHTTP(w, r.WithContext(ctx)) })
+	if w.Code != errRunning.status || took > 1<<20 {
+		t.Errorf("%d: a body of %d bytes took %d", w.Code, len(body), took)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	paceTime    = time.Second / 4  // for which a request that comes too early waits
 	batchBody   = 32 << 20         // bytes of a body that adds tasks: 10,000 with small payloads
 	otherBody   = 2 << 20          // bytes of any other body, if payloads are no larger
-	bufferBytes = 288 << 20        // bytes of bodies, of what reading them takes, and of replies that this process has in memory
+	bufferBytes = 320 << 20        // bytes of bodies, of what reading them takes, and of replies that this process has in memory
 	bodyTime    = 30 * time.Second // until a body is there
 	slotTime    = 5 * time.Second  // until a request is worked on
 	workTime    = 30 * time.Second // of the work
@@ -55,7 +55,7 @@ func newLimits(cfg *Config) *limits {
 		strange: rate.NewLimiter(strangeRate, strangeRate), slots: make(chan struct{}, atOnce), senders: senders{each: map[string]*sender{}},
 	}
 	most := int(max(batchBody, l.body))
-	l.bytes.free.Store(int64(max(bufferBytes, 2*(2*most+l.cost(most, maxBatch))))) // half of it is enough for the largest request
+	l.bytes.free.Store(int64(max(bufferBytes, 2*(2*most+l.cost(most, maxBatch))))) // half is enough for the largest request
 	return l
 }
 
@@ -164,7 +164,7 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		later(w, errMemory)
 		return
 	}
-	if !l.work(b, r, own, next) {
+	if !l.work(b, r.WithContext(context.WithValue(r.Context(), bodyKey{}, body)), own, next) {
 		later(w, errBusy)
 		return
 	}

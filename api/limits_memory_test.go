@@ -41,11 +41,14 @@ func TestLimits_ofMemory(t *testing.T) {
 	}
 }
 
-// Half of the memory is enough for the largest request, whatever the limit of payloads is: a sender alone is never refused for good.
+// By default the memory is what docs/api.md says. Half of it is enough for the largest request, whatever the limit of payloads is: a sender alone is never refused for good.
 func TestLimits_theLargestRequestHasRoom(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []int{0, 1000, 10 << 20, 100 << 20} {
 		l := newLimits(&Config{Limits: task.Limits{Payload: payload}})
+		if has := l.bytes.free.Load(); payload <= task.DefaultPayloadLimit && has != bufferBytes {
+			t.Errorf("payloads of %d bytes: %d bytes", payload, has)
+		}
 		for _, size := range []int{batchBody, int(l.body)} {
 			memory := share{&l.bytes, l.senders.of("a")}
 			need := size + size/2 + 1 + l.cost(size, 1<<30) // with the smaller half of the body, which is copied

@@ -78,48 +78,42 @@ func TestLimits_ofRate(t *testing.T) {
 	}
 }
 
+// A sender that guesses tokens or sessions may ask for a page or a session as well as for a call. It takes nothing of those who are let in.
 func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
 	t.Parallel()
-	l := newLimits(&Config{})
-	l.strange.SetLimit(1)
-	l.strange.SetBurst(10)
-	codes := map[int]int{}
-	for range 20 {
-		w := httptest.NewRecorder()
-		l.turnAway(w, local(http.MethodGet, "/v1/counts"), errUnknownToken)
-		codes[w.Code]++
-		if w.Code == 429 && w.Header().Get("Connection") != "close" {
-			t.Fatal("it may go on on its connection")
-		}
-	}
-	if codes[401] != 10 || codes[429] != 10 {
-		t.Errorf("%v", codes)
-	}
-	w := httptest.NewRecorder()
-	l.serve(w, local(http.MethodGet, "/v1/counts"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	if w.Code != 200 {
-		t.Errorf("who is let in: %d", w.Code)
-	}
-}
-
-// A sender that guesses tokens or sessions may ask for a page as well as for a call.
-func TestLimits_ofWhoGuessesByAskingForPages(t *testing.T) {
-	t.Parallel()
 	cfg := &Config{Tokens: threeTokens}
-	for name, guess := range map[string]string{"Authorization": "Bearer a guess", "Cookie": sessionCookie("", false) + "=9999999999.YQ.AAAA"} {
+	for _, c := range []struct {
+		method, path, header, guess string
+		want                        int
+	}{
+		{http.MethodGet, "/v1/counts", "Authorization", "Bearer a guess", 401},
+		{http.MethodGet, "/", "Authorization", "Bearer a guess", 303},
+		{http.MethodGet, "/", "Cookie", sessionCookie("", false) + "=9999999999.YQ.AAAA", 303},
+		{http.MethodGet, "/session", "Authorization", "Bearer a guess", 405},
+		{http.MethodDelete, "/session", "Cookie", sessionCookie("", false) + "=9999999999.YQ.AAAA", 204},
+	} {
 		l, codes := newLimits(cfg), map[int]int{}
 		l.strange.SetLimit(1)
 		l.strange.SetBurst(10)
-		h := newAccess(cfg).guard(l, http.NotFoundHandler())
-		for range 20 {
-			r, w := local(http.MethodGet, "/"), httptest.NewRecorder()
+		h := newAccess(cfg).guard(l, http.HandlerFunc(echo))
+		ask := func(method, path, name, value string) *httptest.ResponseRecorder {
+			r, w := local(method, path), httptest.NewRecorder()
 			r.Header.Set("Accept", "text/html")
-			r.Header.Set(name, guess)
+			r.Header.Set(name, value)
 			h.ServeHTTP(w, r)
-			codes[w.Code]++
+			return w
 		}
-		if codes[303] != 10 || codes[429] != 10 {
-			t.Errorf("%s: %v", name, codes)
+		for range 20 {
+			w := ask(c.method, c.path, c.header, c.guess)
+			if codes[w.Code]++; w.Code == 429 && w.Header().Get("Connection") != "close" {
+				t.Fatal("it may go on on its connection")
+			}
+		}
+		if codes[c.want] != 10 || codes[429] != 10 {
+			t.Errorf("%s %s: %v", c.method, c.path, codes)
+		}
+		if w := ask(http.MethodGet, "/v1/counts", "Authorization", "Bearer "+viewer); w.Code != 200 {
+			t.Errorf("who is let in: %d", w.Code)
 		}
 	}
 }

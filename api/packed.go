@@ -3,23 +3,32 @@ package api
 import (
 	"compress/gzip"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2/negotiation"
 )
 
-// packed are the answers that grow with the number of schedules: a beat of 10,000 has over a megabyte.
+// mayPack reports whether an answer may be compressed: those that grow with the number of schedules (a beat of 10,000 has over a
+// megabyte), and a list of tasks without payloads.
 //
 // The length of a compressed answer tells whether a text in it comes twice, so an answer must not have a secret beside text that
-// somebody else chooses (BREACH). None of these has a text of its request in it: the refusal of a parameter is no success, and is
-// not compressed. And no other site can have a browser ask with its cookie, which is SameSite=Strict.
-var packed = []string{"/v1/audit", "/v1/beat", "/v1/schedules"}
-
-// mayPack reports whether an answer may be compressed. A list of tasks with payloads may not: others put their own beside them.
+// somebody else chooses (BREACH): schedules are compressed only for those who see them without secrets. None of these has a text of
+// its request in it: the refusal of a parameter is no success, and is not compressed. And no other site can have a browser ask with its
+// cookie, which is SameSite=Strict.
 func mayPack(r *http.Request) bool {
-	return r.Method == http.MethodGet && (slices.Contains(packed, r.URL.Path) || r.URL.Path == "/v1/tasks" && r.URL.Query().Get("brief") == "true")
+	if r.Method != http.MethodGet {
+		return false
+	}
+	switch r.URL.Path {
+	case "/v1/audit", "/v1/beat":
+		return true
+	case "/v1/schedules":
+		return !identityOf(r.Context()).Role.May(Operator)
+	case "/v1/tasks":
+		return r.URL.Query().Get("brief") == "true"
+	}
+	return false
 }
 
 // leastPacked is how many bytes an answer must have to be worth compressing.

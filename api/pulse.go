@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/admin"
+	"github.com/onbeat/onbeat/internal/store"
 )
 
 // pulse is the status in short, for whoever watches a namespace all the time: the title, the menu and the banner of the dashboard.
@@ -51,7 +52,8 @@ func (h *hub) feel(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		if s, err := h.activity.Status(context.WithValue(ctx, ageKey{}, pulseTime/2)); err == nil {
+		aged := context.WithValue(ctx, ageKey{}, pulseTime/2)
+		if s, err := store.Within(ctx, func() (admin.Status, error) { return h.activity.Status(aged) }); err == nil {
 			h.change(ctx, func(p *pulse) bool {
 				away, since := p.Away, p.Since
 				*p = pulseOf(&s)

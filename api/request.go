@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -91,22 +90,16 @@ func keys(values url.Values) func(func(string) bool) {
 
 type bodyKey struct{}
 
-// takeBody reads the whole body of a request, before the operation does anything.
-func (s *Server) takeBody(ctx huma.Context, next func(huma.Context)) {
+// checkBody refuses a body that is not said to be JSON, before the operation does anything.
+func checkBody(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		next(ctx)
-		return
+	if len(bodyOf(ctx.Context())) > 0 {
+		if err := checkMedia(r.Header.Get("Content-Type")); err != nil {
+			problem(w, http.StatusBadRequest, err)
+			return
+		}
 	}
-	body, err := io.ReadAll(r.Body) // which guard has read, and bounded
-	if err == nil && len(body) > 0 {
-		err = checkMedia(r.Header.Get("Content-Type"))
-	}
-	if err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
-	}
-	next(huma.WithValue(ctx, bodyKey{}, body))
+	next(ctx)
 }
 
 // checkMedia refuses a body that is not said to be JSON. A page elsewhere can have a browser send other types unasked.
@@ -121,6 +114,7 @@ func checkMedia(header string) error {
 	}
 }
 
+// bodyOf returns the body of a request, which guard has read, and bounded.
 func bodyOf(ctx context.Context) []byte {
 	body, _ := ctx.Value(bodyKey{}).([]byte)
 	return body

@@ -65,6 +65,7 @@ func (s *Server) listSchedules(ctx context.Context, in *listSchedulesIn) (*reply
 		return nil, err
 	}
 	out := ScheduleList{List: pageOf(list.Items, in.After, limit)}
+	out.CouldNotAsk = list.CouldNotAsk
 	if err != nil {
 		out.Unreadable = sentence(err)
 	}

@@ -133,7 +133,7 @@ func (s *Server) replaceSchedule(ctx context.Context, in *replaceScheduleIn) (*p
 	if err != nil {
 		return nil, err
 	}
-	if err := s.mayRun(ctx, in.Name); err != nil && !errors.Is(err, task.ErrNotFound) { // it takes the place of another's
+	if err := s.mayReplace(ctx, in.Name); err != nil {
 		return nil, err
 	}
 	revision, conditional, err := in.condition()
@@ -209,6 +209,9 @@ func (s *Server) revertSchedule(ctx context.Context, in *named) (*reply[admin.Pl
 	if b.Revision < 1 {
 		return nil, located(&task.FieldError{Field: "revision", Value: strconv.FormatInt(b.Revision, 10), Reason: "out of range", Hint: "one of the schedule's revisions"}, "")
 	}
+	if err := s.mayReplace(ctx, in.Name); err != nil {
+		return nil, err
+	}
 	if err := s.mayRevert(ctx, in.Name, b.Revision); err != nil {
 		return nil, err
 	}
@@ -278,6 +281,14 @@ func (s *Server) mayRun(ctx context.Context, name string) error {
 		return err
 	}
 	return mayEnqueue(&who, d.Queue, d.Task)
+}
+
+// mayReplace refuses to put a schedule in the place of one whose tasks the token may not enqueue. There may be none.
+func (s *Server) mayReplace(ctx context.Context, name string) error {
+	if err := s.mayRun(ctx, name); !errors.Is(err, task.ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // mayRestore refuses to restore a schedule of a task that the token may not enqueue.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"strings"
@@ -17,32 +18,39 @@ import (
 
 // schemas says which types describe others that are not in JSON what they are in Go.
 var schemas = map[reflect.Type]reflect.Type{
-	reflect.TypeFor[producer.Schedule]():      definitionType,
-	reflect.TypeFor[schedule.Duration]():      reflect.TypeFor[durationSchema](),
-	reflect.TypeFor[admin.TaskState]():        reflect.TypeFor[stateSchema](),
-	reflect.TypeFor[admin.Health]():           reflect.TypeFor[healthSchema](),
-	reflect.TypeFor[admin.Action]():           reflect.TypeFor[actionSchema](),
-	reflect.TypeFor[admin.BulkState]():        reflect.TypeFor[bulkStateSchema](),
-	reflect.TypeFor[admin.Enqueued]():         reflect.TypeFor[admin.EnqueuedJSON](),
-	reflect.TypeFor[audit.Report]():           reflect.TypeFor[audit.ReportJSON](),
-	reflect.TypeFor[schedule.Missed]():        reflect.TypeFor[missedSchema](),
-	reflect.TypeFor[schedule.Overlap]():       reflect.TypeFor[overlapSchema](),
-	reflect.TypeFor[schedule.GapPolicy]():     reflect.TypeFor[gapSchema](),
-	reflect.TypeFor[schedule.OverlapPolicy](): reflect.TypeFor[foldSchema](),
-	reflect.TypeFor[instance.Lead]():          reflect.TypeFor[string](),
-	reflect.TypeFor[instance.Consume]():       reflect.TypeFor[string](),
+	typeOf[producer.Schedule]():      definitionType,
+	typeOf[schedule.Duration]():      typeOf[durationSchema](),
+	typeOf[admin.Enqueued]():         typeOf[admin.EnqueuedJSON](),
+	typeOf[audit.Report]():           typeOf[audit.ReportJSON](),
+	typeOf[instance.Lead]():          typeOf[string](),
+	typeOf[instance.Consume]():       typeOf[string](),
+	typeOf[admin.TaskState]():        typeOf[oneOf[admin.TaskState]](),
+	typeOf[admin.Health]():           typeOf[oneOf[admin.Health]](),
+	typeOf[admin.Action]():           typeOf[oneOf[admin.Action]](),
+	typeOf[admin.BulkState]():        typeOf[oneOf[admin.BulkState]](),
+	typeOf[schedule.Missed]():        typeOf[oneOf[schedule.Missed]](),
+	typeOf[schedule.Overlap]():       typeOf[oneOf[schedule.Overlap]](),
+	typeOf[schedule.GapPolicy]():     typeOf[oneOf[schedule.GapPolicy]](),
+	typeOf[schedule.OverlapPolicy](): typeOf[oneOf[schedule.OverlapPolicy]](),
+}
+
+// words are those of the types that have a few words.
+var words = map[reflect.Type][]any{
+	typeOf[admin.TaskState](): {admin.TaskRunning, admin.TaskWaiting, admin.TaskRetrying, admin.TaskPlanned, admin.TaskDead, admin.TaskDone, admin.TaskGone},
+	typeOf[admin.Health](): {
+		admin.Unhandled, admin.Hung, admin.Failing, admin.Overdue, admin.Missed, admin.Skipped, admin.Stale, admin.Retired, admin.Paused, admin.Ended, admin.Deleted, admin.Well,
+	},
+	typeOf[admin.Action]():           {admin.CancelTasks, admin.RetryTasks, admin.RetryAsWas, admin.DeleteTasks},
+	typeOf[admin.BulkState]():        {admin.BulkWaiting, admin.BulkRunning, admin.BulkStopped, admin.BulkFailed, admin.BulkDone},
+	typeOf[schedule.Missed]():        {schedule.MissedOnce, schedule.MissedAll, schedule.MissedSkip},
+	typeOf[schedule.Overlap]():       {schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace},
+	typeOf[schedule.GapPolicy]():     {schedule.DSTGapSkip, schedule.DSTGapAfter},
+	typeOf[schedule.OverlapPolicy](): {schedule.DSTOverlapFirst, schedule.DSTOverlapSecond, schedule.DSTOverlapBoth},
 }
 
 type (
-	durationSchema  struct{}
-	stateSchema     struct{}
-	actionSchema    struct{}
-	healthSchema    struct{}
-	bulkStateSchema struct{}
-	missedSchema    struct{}
-	overlapSchema   struct{}
-	gapSchema       struct{}
-	foldSchema      struct{}
+	durationSchema struct{}
+	oneOf[T any]   struct{} // one of the words of a type
 )
 
 // Schema is read by huma.
@@ -51,49 +59,10 @@ func (durationSchema) Schema(huma.Registry) *huma.Schema {
 }
 
 // Schema is read by huma.
-func (stateSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.TaskRunning, admin.TaskWaiting, admin.TaskRetrying, admin.TaskPlanned, admin.TaskDead, admin.TaskDone, admin.TaskGone)
-}
-
-// Schema is read by huma.
-func (healthSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.Unhandled, admin.Hung, admin.Failing, admin.Overdue, admin.Missed, admin.Skipped, admin.Stale, admin.Retired, admin.Paused, admin.Ended, admin.Deleted, admin.Well)
-}
-
-// Schema is read by huma.
-func (actionSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.CancelTasks, admin.RetryTasks, admin.RetryAsWas, admin.DeleteTasks)
-}
-
-// Schema is read by huma.
-func (bulkStateSchema) Schema(huma.Registry) *huma.Schema {
-	return words(admin.BulkWaiting, admin.BulkRunning, admin.BulkStopped, admin.BulkFailed, admin.BulkDone)
-}
-
-// Schema is read by huma.
-func (missedSchema) Schema(huma.Registry) *huma.Schema {
-	return words(schedule.MissedOnce, schedule.MissedAll, schedule.MissedSkip)
-}
-
-// Schema is read by huma.
-func (overlapSchema) Schema(huma.Registry) *huma.Schema {
-	return words(schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace)
-}
-
-// Schema is read by huma.
-func (gapSchema) Schema(huma.Registry) *huma.Schema {
-	return words(schedule.DSTGapSkip, schedule.DSTGapAfter)
-}
-
-// Schema is read by huma.
-func (foldSchema) Schema(huma.Registry) *huma.Schema {
-	return words(schedule.DSTOverlapFirst, schedule.DSTOverlapSecond, schedule.DSTOverlapBoth)
-}
-
-func words[T ~string](list ...T) *huma.Schema {
+func (oneOf[T]) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}
-	for _, w := range list {
-		s.Enum = append(s.Enum, string(w))
+	for _, w := range words[typeOf[T]()] {
+		s.Enum = append(s.Enum, fmt.Sprint(w))
 	}
 	return s
 }

@@ -33,8 +33,6 @@ type Config struct {
 	// BehindProxy says that a proxy in front decides who is let in, and for which hosts: without tokens, everybody who reaches
 	// the server may do everything.
 	BehindProxy bool
-	// Origins are those of pages elsewhere that may call the API, such as https://ops.example.com.
-	Origins []string
 	// Ready returns nil if this process leads or works, or could. Otherwise it says why not. Nil: it is always ready.
 	Ready func() error
 	// Metrics serves /metrics. Nil: there are none.
@@ -56,8 +54,6 @@ type Server struct {
 	huma     huma.API
 	document []byte // OpenAPI in JSON
 	stream   *stream
-	audits   chan struct{} // those at work
-	auditors *places       // those at work or in line
 	shared   *readings
 	handler  http.Handler
 }
@@ -67,8 +63,8 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 	own := *a
 	own.Tasks = derived{a.Tasks}
 	shared := &readings{}
-	own.Activity, own.Instances = sharing{a.Activity, shared}, sharingInstances{a.Instances, shared}
-	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(own.Activity), audits: make(chan struct{}, 1), auditors: newPlaces(knownAtMost, 1)}
+	own.Activity, own.Instances = sharing{newLone(a.Activity), shared}, sharingInstances{a.Instances, shared}
+	s := &Server{admin: &own, cfg: cfg, mux: http.NewServeMux(), stream: newStream(own.Activity), shared: shared}
 	s.cfg.sessions = a.Sessions
 	s.huma = humago.New(s.mux, humaConfig(&s.cfg))
 	s.schedules()
@@ -82,7 +78,6 @@ func New(a *admin.Admin, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages()
-	s.shared = shared
 	s.handler = guard(&s.cfg, remember(a.Answers, s.streamed(s.fallback(s.mux))))
 	return s, nil
 }
@@ -97,9 +92,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	s.handler.ServeHTTP(w, r)
-	if r.Method != http.MethodGet && s.shared != nil {
-		s.shared.wrote.Add(1)
-	}
 }
 
 // humaConfig sets no path of huma's own and no transformer: onbeat serves the document and the page itself.
@@ -172,8 +164,11 @@ func add[I, O any](s *Server, r route, fn func(context.Context, *I) (*O, error))
 			Schema: &huma.Schema{Type: huma.TypeString, MinLength: &least, MaxLength: &most},
 		}}
 	}
-	op.Middlewares = huma.Middlewares{s.admit, s.takeBody}
+	op.Middlewares = huma.Middlewares{s.admit, checkBody}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		if r.method != http.MethodGet {
+			defer s.shared.wrote.Add(1) // also if it failed: it may have changed something
+		}
 		who := identityOf(ctx)
 		out, err := fn(admin.By(ctx, who.Name), in)
 		if err == nil {

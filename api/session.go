@@ -226,7 +226,7 @@ func (a *access) session(w http.ResponseWriter, r *http.Request, l *limits) {
 		a.signIn(w, r, l)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
-		problem(w, http.StatusMethodNotAllowed, &refusal{http.StatusMethodNotAllowed, "method-not-allowed", "the method " + r.Method + " is not allowed here", "POST or DELETE"})
+		l.turnAway(w, r, &refusal{http.StatusMethodNotAllowed, "method-not-allowed", "the method " + r.Method + " is not allowed here", "POST or DELETE"})
 	}
 }
 
@@ -270,12 +270,13 @@ func (a *access) signIn(w http.ResponseWriter, r *http.Request, l *limits) {
 
 // signOut ends the sessions that a browser holds here. While Redis is away it says so, and the browser keeps them.
 func (a *access) signOut(w http.ResponseWriter, r *http.Request, l *limits) {
-	list := a.tokens()
+	list, known := a.tokens(), false
 	for _, c := range a.cookies(r) {
 		t, id := holderOf(list, a.namespace, c.Value, time.Now())
 		if t == nil {
 			continue
 		}
+		known = true
 		if !l.pace(r.Context(), l.senders.of(t.Name)) {
 			later(w, errRate)
 			return
@@ -285,7 +286,9 @@ func (a *access) signOut(w http.ResponseWriter, r *http.Request, l *limits) {
 			return
 		}
 	}
-	a.answer(w, r, "")
+	if known || l.paceStranger(w, r) {
+		a.answer(w, r, "")
+	}
 }
 
 // IdentityOf returns who sent the request of a context, for handlers that a [Server] calls.

@@ -114,8 +114,10 @@ func (s *Server) retryTask(ctx context.Context, in *identified) (*reply[admin.Re
 			return nil, err
 		}
 	}
-	if err := s.mayRetry(ctx, in.ID); err != nil && !b.AsItWas {
-		return nil, err
+	if !b.AsItWas {
+		if err := s.mayRetry(ctx, in.ID); err != nil {
+			return nil, err
+		}
 	}
 	result, err := s.admin.Tasks.Retry(ctx, in.ID, b.AsItWas)
 	return &reply[admin.Result]{admin.Result{Name: in.ID, Result: result, Was: admin.TaskDead}}, err
@@ -129,11 +131,16 @@ func (s *Server) mayRetry(ctx context.Context, id string) error {
 	}
 	t, err := s.admin.Tasks.Get(ctx, id)
 	if err != nil || t.Schedule == "" {
-		return nil //nolint:nilerr // Retry says that it is gone
+		return err
 	}
 	now, err := s.admin.Schedules.Get(ctx, t.Schedule)
-	if err != nil || now.Task == t.Type && cmp.Or(now.Queue, task.DefaultQueue) == cmp.Or(t.Queue, task.DefaultQueue) {
-		return nil //nolint:nilerr // then the task is as it was
+	switch {
+	case errors.Is(err, task.ErrNotFound):
+		return nil // then the task is as it was
+	case err != nil:
+		return err
+	case now.Task == t.Type && cmp.Or(now.Queue, task.DefaultQueue) == cmp.Or(t.Queue, task.DefaultQueue):
+		return nil
 	}
 	return asItWas(mayEnqueue(&who, now.Queue, now.Task))
 }

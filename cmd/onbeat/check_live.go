@@ -21,7 +21,7 @@ func retires(ctx context.Context, cl *client, f *config.File) ([]admin.Plan, err
 		return plans, nil
 	}
 	live, err := cl.Schedules.List(ctx)
-	err = errors.Join(err, lacking(live.CouldNotAsk))
+	err = errors.Join(err, lacking(absent(live.CouldNotAsk)))
 	for i := range live.Items {
 		s := &live.Items[i]
 		if s.Origin == producer.Declared && !slices.ContainsFunc(f.Schedules, func(x producer.Schedule) bool { return x.Name == s.Name }) {

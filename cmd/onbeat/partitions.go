@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,12 @@ func (t *target) split(ctx context.Context, rdb redis.UniversalClient) error {
 // splitHint says what to do about another number of partitions.
 const splitHint = "the number never changes: give the one that the namespace has; docs/scaling.md has the way to another"
 
-// lacking says, after a list, which partitions did not answer and so are not in the list. It returns nil if all did.
+// absent returns the partitions among the sources that could not be asked: without them a list is not whole.
+func absent(unasked []admin.Unasked) []admin.Unasked {
+	return slices.DeleteFunc(slices.Clone(unasked), func(u admin.Unasked) bool { return !strings.HasPrefix(u.Source, "partition ") })
+}
+
+// lacking says, after a list, which sources could not be asked, so that the list lacks what they know. It returns nil if all could.
 func lacking(unasked []admin.Unasked) error {
 	if len(unasked) == 0 {
 		return nil

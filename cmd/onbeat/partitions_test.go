@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/onbeat/onbeat/admin"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
 
@@ -28,5 +29,14 @@ func TestPartitions_oneRedisIsNoCluster(t *testing.T) {
 	s := &shell{T: t, ns: testredis.Namespace(t), url: "redis-cluster://" + testredis.Client(t).Options().Addr}
 	for _, command := range []string{"status", "doctor", "audit"} {
 		s.fails(1, []string{command}, "use redis://")
+	}
+}
+
+// A list that has every schedule is whole, although some runs are not known yet.
+func TestAbsent_isOnlyAPartition(t *testing.T) {
+	t.Parallel()
+	list := []admin.Unasked{{Source: "the runs since 12:00"}, {Source: "partition 2"}}
+	if got := absent(list); len(got) != 1 || got[0] != list[1] {
+		t.Errorf("%v", got)
 	}
 }

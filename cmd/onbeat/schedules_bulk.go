@@ -59,7 +59,7 @@ func (f *scheduleFilter) each(ctx context.Context, a *app, doing string, do func
 		if err != nil && len(list.Items) == 0 {
 			return err
 		}
-		if err := lacking(list.CouldNotAsk); err != nil {
+		if err := lacking(absent(list.CouldNotAsk)); err != nil {
 			return err // "all" would not be all
 		}
 		names, unread = f.matching(list.Items), err

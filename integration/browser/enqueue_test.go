@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestEnqueue(t *testing.T) {
 	w := newWorld(t)
 	w.serve("v1", head)
 	b := w.browse()
-	b.allow(`status of (400|409) .*/v1/tasks`) // Chromium logs each refusal
+	b.allow(`status of (400|409|502) .*/v1/tasks`) // Chromium logs each refusal
 	b.open("/tasks")
 	b.click("a[href='/enqueue']:not([data-nav])")
 	b.comes("/enqueue")
@@ -66,4 +67,16 @@ func TestEnqueue(t *testing.T) {
 	b.click("#enqueue [type=submit]")
 	b.waits(`document.querySelectorAll('[data-field=done] a').length === 1 && !document.querySelector('[data-field=done]').textContent.includes('Like')`)
 	w.Arrived(b.text("[data-field=done] a"))
+
+	// A try has added its task, and its answer is lost: the next try does not add another.
+	b.click("[name=when][value=in]")
+	b.fills("#in", "1h")
+	w.front.loses("/v1/tasks")
+	b.click("#enqueue [type=submit]")
+	b.shows("#enqueue > .error", "502")
+	b.click("#enqueue [type=submit]")
+	b.waits(`document.querySelectorAll('[data-field=done] a').length === 1`)
+	if planned := w.list("--state", "planned"); !slices.Equal(planned, []string{b.text("[data-field=done] a")}) {
+		t.Errorf("planned are %q", planned)
+	}
 }

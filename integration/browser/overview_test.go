@@ -1,8 +1,12 @@
 package browser
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/onbeat/onbeat/internal/testredis"
 )
 
 // The overview says what needs attention. Without Redis it says so and keeps what it showed, as each page does; when Redis is back, it goes on.
@@ -37,6 +41,8 @@ func TestOverview(t *testing.T) {
 		page.waits(`document.querySelector('#live').dataset.state === 'live'`)
 	}
 	w.Grow(5, "the beat does not go on")
+	w.adds(`{"type":"sleep","id":"late","max_attempts":1,"timeout":"50ms","payload":{"for":"1h"}}`)
+	b.waits(`document.querySelectorAll("#attention a[href='/dead']").length === 2`) // a line for each cause
 	b.click("#attention a[href='/dead']")
 	b.comes("/dead")
 }
@@ -55,4 +61,46 @@ func TestOverview_ofPartitions(t *testing.T) {
 	b.waits(`[...document.querySelectorAll('#partitions [data-field=leader]')].every((e) => e.textContent && e.textContent !== 'none')`)
 	b.waits(`[...document.querySelectorAll('#partitions [data-field=running]')].filter((e) => e.textContent >= '1').length >= 1`)
 	b.waits(`[...document.querySelectorAll('#partitions [data-field=node]')].every((e) => /:\d+$/.test(e.textContent))`)
+
+	// An instance that takes the lead of several partitions has one term.
+	b.allow(gone)
+	w.serve("v2", "partitions: 3\n"+head, w.Beat("orders.sync", 200*time.Millisecond))
+	testredis.Eventually(w, patience, func() bool { return len(w.incidents("leader")) >= 6 }, "the release does not take the lead")
+	b.open("/instances")
+	b.waits(`document.querySelectorAll('#terms tbody tr').length === 2`)
+	b.says("#terms tbody tr:first-child", "v2", "leads now", "3 partitions")
+	b.says("#terms tbody tr:last-child", "v1", "3 partitions")
+	if strings.Contains(b.text("#terms tbody tr:last-child"), "leads now") {
+		t.Error("two instances lead")
+	}
+}
+
+// Each list, and the beat, names a partition that did not answer. The beat of one that is back is whole.
+func TestPartitions_thatDoNotAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve("v1", head, w.Beat("orders.sync", 200*time.Millisecond))
+	w.Grow(15, "the beat does not begin")
+	shown := w.Of("orders.sync")[14].Slot
+	b := w.browse()
+	b.changes(`(url, answer) => window.back ? answer : {
+		...answer, ...(url.includes('schedule=orders') && (window.asked = true) && { schedules: [] }), could_not_ask: [{ source: 'partition 2', error: 'it is away' }],
+	}`)
+	lacks := func(view string) {
+		t.Helper()
+		b.waits(`document.querySelector(` + quote(view+" > .state") + `)?.textContent.trim().startsWith('Could not ask partition 2')`)
+	}
+	for path, view := range map[string]string{
+		"/schedules": "#list", "/tasks": "#list", "/dead": "#groups", "/events": "#list", "/events?from=2024-01-01T00:00:00Z": "#list", "/instances": "#terms", "/": "#beat",
+	} {
+		b.open(path)
+		lacks(view)
+	}
+	b.waits(fmt.Sprintf("Date.now() > %d", shown.UnixMilli()+5000)) // the picture ends well before now, so only what it lacks is asked for again
+	b.open("/beat?view=table&zoom=2&to=" + shown.UTC().Format(time.RFC3339Nano))
+	b.waits(`window.asked`)
+	lacks("#beat")
+	b.eval(`window.back = true`)
+	b.shows("#table tbody", "orders.sync")
+	b.waits(`!document.querySelector('#beat > .state')`)
 }

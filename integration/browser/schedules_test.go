@@ -280,6 +280,13 @@ func TestSchedule(t *testing.T) {
 	b.agrees()
 	testredis.Eventually(w, patience, func() bool { return len(w.Of("hand")) == 1+count }, "not all slots of the day run")
 
+	// A slot that is overdue behind a run offers that run.
+	late := b.another()
+	late.changes(`(url, answer) => (url === '/v1/schedules/hand' ? { ...answer, health: 'overdue', why: 'a slot waits', held_by: 'hand!1' } : answer)`)
+	late.open("/schedules/hand")
+	late.shows("#holder a[href$='/hand!1']", "Open the run")
+	late.shows("#holder button", "Cancel it")
+
 	b.click("#act [data-act=delete]")
 	b.leaves()
 	w.rule("hand")

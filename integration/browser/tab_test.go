@@ -209,6 +209,18 @@ func (b *tab) open(path string) {
 	b.settled()
 }
 
+// changes has a function of JavaScript change what the API answers to the pages that are opened from now on, by address and answer.
+func (b *tab) changes(fn string) {
+	b.Helper()
+	sends(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `{
+		const ask = fetch, change = ` + fn + `;
+		window.fetch = async (url, options) => {
+			const reply = await ask(url, options);
+			return new Response(JSON.stringify(change(url, await reply.json())), reply);
+		};
+	}`})
+}
+
 // settled waits until no view that can be seen is loading.
 func (b *tab) settled() {
 	b.Helper()

@@ -84,15 +84,17 @@ type front struct {
 	*httptest.Server
 	mu   sync.Mutex
 	list []string
+	lost string // the path of a POST whose answer is to be lost
 }
 
 func newFront(t *testing.T) *front {
 	t.Helper()
 	f := &front{}
 	f.Server = httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
-		Transport: &http.Transport{DialContext: f.dial, DisableKeepAlives: true, DisableCompression: true},
-		ErrorLog:  log.New(io.Discard, "", 0), // instances go while they are asked
+		Rewrite:        func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
+		Transport:      &http.Transport{DialContext: f.dial, DisableKeepAlives: true, DisableCompression: true},
+		ModifyResponse: f.passes,
+		ErrorLog:       log.New(io.Discard, "", 0), // instances go while they are asked
 	})
 	t.Cleanup(f.Close)
 	return f
@@ -102,6 +104,23 @@ func (f *front) add(address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.list = append(f.list, address)
+}
+
+// loses has the answer to the next POST of a path be lost: the page gets a 502, and the instance has done what was asked.
+func (f *front) loses(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = path
+}
+
+func (f *front) passes(r *http.Response) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.Request.Method != http.MethodPost || r.Request.URL.Path != f.lost {
+		return nil
+	}
+	f.lost = ""
+	return errors.New("the answer is lost")
 }
 
 // dial connects to the newest instance that is there.

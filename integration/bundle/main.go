@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -53,8 +54,9 @@ func bundle(dashboard string) (map[string][]byte, error) {
 		Bundle:      true, Format: api.FormatESModule, Target: api.ES2024, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
 	})
-	if len(r.Errors) > 0 {
-		return nil, errors.New(r.Errors[0].Text)
+	// A name that a module takes of a whole other module, and that is not there, is only a warning.
+	if wrong := slices.Concat(r.Errors, r.Warnings); len(wrong) > 0 {
+		return nil, errors.New(wrong[0].Text)
 	}
 	files := map[string][]byte{}
 	for _, f := range r.OutputFiles {

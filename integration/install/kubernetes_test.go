@@ -2,6 +2,7 @@ package install
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
+
+// apiMemory is how many MiB the API allows itself, by docs/api.md.
+const apiMemory = 320
 
 // Kubernetes takes the manifests that Kustomize and Helm render, field by field, and they fit a rollout and a drain.
 func TestKubernetes_isRight(t *testing.T) {
@@ -68,8 +72,17 @@ func TestKubernetes_isRight(t *testing.T) {
 				t.Errorf("the config of a release is %s, and pods read %s", c.Name, pod.Volumes[0].ConfigMap.Name)
 			}
 			one := pod.Containers[0]
-			if one.LivenessProbe.HTTPGet.Path != "/healthz" || one.ReadinessProbe.HTTPGet.Path != "/readyz" || len(one.EnvFrom) != 1 || one.Env[0].Name != "ONBEAT_RELEASE" {
+			if one.LivenessProbe.HTTPGet.Path != "/healthz" || one.ReadinessProbe.HTTPGet.Path != "/readyz" || len(one.EnvFrom) != 1 {
 				t.Errorf("the container is %+v", one)
+			}
+			env := map[string]string{}
+			for _, v := range one.Env {
+				env[v.Name] = v.Value
+			}
+			limit := one.Resources.Limits.Memory().Value() >> 20
+			most, err := strconv.ParseInt(strings.TrimSuffix(env["GOMEMLIMIT"], "MiB"), 10, 64)
+			if err != nil || env["ONBEAT_RELEASE"] == "" || most < 3*apiMemory/2 || limit <= most {
+				t.Errorf("the environment is %v, and the limit of memory %d MiB", env, limit)
 			}
 		})
 	}

@@ -26,8 +26,9 @@ export function place(parts, ...names) {
   return parts.reduce((path, part, i) => path + encodeURIComponent(names[i - 1]) + part);
 }
 
-// newKey makes an Idempotency-Key. crypto.randomUUID is not there on pages that came over plain http from another machine.
-export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+// newKey makes an Idempotency-Key. All tries of one deed send the same: a try without an answer, or with 503, may have done it.
+// crypto.randomUUID is not there on pages that came over plain http from another machine.
+export const newKey = () => ({ text: crypto.getRandomValues(new Uint32Array(4)).join('-') });
 
 // shared has the pages that are open share what they ask: an answer may be a little older than the next would be.
 export const shared = { age: '2500ms' };
@@ -37,24 +38,26 @@ export const post = (path, body, options) => call('POST', path, body, { key: new
 export const put = (path, body, options) => call('PUT', path, body, options);
 export const remove = (path, options) => call('DELETE', path, undefined, options);
 
-// all reads a list of pages to its end, or to most items.
+// all reads a list of pages to its end, or to most items, as one page.
 export async function all(path, params = {}, most = 10_000) {
   const items = [];
+  let could_not_ask;
   for (let after = ''; ;) {
     const page = await get(path, { ...params, after });
     items.push(...page.items);
     after = page.next;
-    if (!after || items.length >= most) return items;
+    could_not_ask = page.could_not_ask ?? could_not_ask;
+    if (!after || items.length >= most) return { items, could_not_ask };
   }
 }
 
 // call makes a call. A session that has ended leads to the page for signing in. Options: signal, match (an If-Match), key (the
-// Idempotency-Key; the same key sends the same request again), etag (a function that gets the ETag).
+// Idempotency-Key; call renews it when the deed is done, and when an earlier try had another body), etag (a function that gets the ETag).
 async function call(method, path, body, { signal, match, key, etag } = {}) {
   const headers = { Accept: 'application/json' };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (match) headers['If-Match'] = match;
-  if (key) headers['Idempotency-Key'] = key;
+  if (key) headers['Idempotency-Key'] = key.text;
   let reply;
   try {
     reply = await fetch('/v1' + path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
@@ -73,6 +76,7 @@ async function call(method, path, body, { signal, match, key, etag } = {}) {
   } catch {
     throw new Problem(reply.status, { detail: 'the answer is not from onbeat: is there a proxy between?' });
   }
+  if (key && (reply.ok || reply.status === 422)) Object.assign(key, newKey()); // the next call is another deed
   if (!reply.ok) throw new Problem(reply.status, json);
   etag?.(reply.headers.get('ETag'));
   return json;

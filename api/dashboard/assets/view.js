@@ -50,12 +50,10 @@ export class View {
 
   render() {
     const some = this.show(this.data, this.root) !== false;
-    this.root.dataset.state = some ? 'ready' : 'empty';
-    this.say(some ? '' : this.empty);
     const lacks = this.data?.could_not_ask ?? [];
-    if (!lacks.length) return;
-    this.root.dataset.state = 'stale';
-    this.say(`${lacks.map((u) => u.source).join(', ')} did not answer: what lies there is not shown. ${lacks[0].error}`, true);
+    this.root.dataset.state = lacks.length ? 'stale' : some ? 'ready' : 'empty';
+    if (!lacks.length) return this.say(some ? '' : this.empty);
+    this.say(`Could not ask ${lacks.map((u) => u.source).join(', ')}: what lies there is not shown. ${lacks[0].error}`, true);
   }
 
   // fail greys what is there and says of when it is, and why nothing newer came if the banner does not say that.

@@ -17,16 +17,20 @@ export class Source {
   now() { return Date.now() + this.clock; }
 
   // refresh asks for what the view needs: { scale, seen (the names of the rows in view), order, match }. The first calls ask for little, so
-  // that there is something to see at once: names, then the lines in view, then the sums of all.
+  // that there is something to see at once: names, then the lines in view, then the sums of all. It returns which partitions did not answer.
   async refresh({ scale, order, match, seen }, signal) {
     if (order === 'worst' || match) this.stage = 2;
     const stage = this.stage;
+    this.lacks = [];
     if (stage === 0) await this.begin(signal);
     if (stage === 2) await this.index(scale, order, signal);
     this.sort(order, match);
     if (stage > 0) await this.fill(scale, seen(), signal);
     this.stage = Math.min(2, stage + 1);
+    return { could_not_ask: [...new Map([...(this.indexed.lacks ?? []), ...this.lacks].map((u) => [u.source, u])).values()] };
   }
+
+  miss({ could_not_ask = [] }) { this.lacks.push(...could_not_ask); }
 
   // complete reports whether all has been asked for once.
   get complete() { return this.stage === 2 && this.indexed.at !== undefined; }
@@ -43,6 +47,7 @@ export class Source {
   // begin asks for the first schedules alone, so that there is something to see before all are counted.
   async begin(signal) {
     const page = await get('/schedules', { limit: batch }, { signal });
+    this.miss(page);
     this.all = page.items.map((s) => ({ name: s.name, ...tally([]) }));
   }
 
@@ -50,10 +55,12 @@ export class Source {
   async index(scale, order, signal) {
     const last = this.indexed;
     const moved = Math.abs(last.end - scale.end) > scale.span / 4 || last.span !== scale.span;
-    const wait = (order === 'worst' ? (moved ? 0 : 15_000) : 60_000) * (this.all?.length > 2000 ? 3 : 1);
+    const wait = (order === 'worst' || last.lacks?.length ? (moved ? 0 : 15_000) : 60_000) * (this.all?.length > 2000 ? 3 : 1);
     if (last.at && Date.now() - last.at < wait) return;
     const span = Math.ceil(scale.span);
-    this.retired = new Map((await all('/schedules', { retired: true }, 5000)).map((s) => [s.name, s.retired]));
+    const retired = await all('/schedules', { retired: true }, 5000);
+    this.miss(retired);
+    this.retired = new Map(retired.items.map((s) => [s.name, s.retired]));
     try {
       const beat = await ask({ from: scale.from, to: scale.end, step: span + 1, signal });
       this.take(beat);
@@ -61,10 +68,10 @@ export class Source {
       this.counted = true;
     } catch (err) {
       if (!tooMuch(err)) throw err;
-      this.all = (await all('/schedules', {}, 100_000)).map((s) => ({ name: s.name, ...tally([]) }));
+      this.all = (await all('/schedules', {}, 100_000)).items.map((s) => ({ name: s.name, ...tally([]) }));
       this.counted = false; // the span has too many slots to put the worst first
     }
-    this.indexed = { at: Date.now(), end: scale.end, span: scale.span };
+    this.indexed = { at: Date.now(), end: scale.end, span: scale.span, lacks: [...this.lacks] };
   }
 
   stale() { this.indexed.at = 0; }
@@ -93,7 +100,11 @@ export class Source {
     try {
       const beat = await ask({ ...w, to, names, signal });
       this.take(beat);
-      for (const name of names) this.lines.set(name, { window: w, items: beat.lines.get(name) ?? [], upTo: beat.to, gone: beat.unknown?.includes(name) });
+      for (const name of names) {
+        const items = beat.lines.get(name), gone = beat.unknown?.includes(name);
+        // One that is neither there nor gone lies in a partition that did not answer: it is asked for again.
+        this.lines.set(name, items || gone ? { window: w, items: items ?? [], upTo: beat.to, gone } : { items: [], ...this.lines.get(name) });
+      }
       if (beat.unknown) this.stale();
     } catch (err) {
       if (err.status === 404) return this.gone(names);
@@ -132,9 +143,9 @@ export class Source {
       // A schedule that is gone keeps the slots that it had: only the newest part was asked for.
       for (const n of beat.unknown ?? []) this.lines.set(n, { ...this.lines.get(n), gone: true });
       if (beat.unknown) this.stale();
-      for (const n of some.filter((x) => !beat.unknown?.includes(x))) {
+      for (const n of some.filter((x) => beat.lines.has(x))) {
         const line = this.lines.get(n);
-        this.lines.set(n, { ...line, items: splice(line.items, from, beat.lines.get(n) ?? []), upTo: beat.to });
+        this.lines.set(n, { ...line, items: splice(line.items, from, beat.lines.get(n)), upTo: beat.to });
       }
     }
   }
@@ -144,6 +155,7 @@ export class Source {
     this.clock = beat.clock ?? this.clock;
     this.upTo = Math.max(this.upTo ?? 0, Math.min(Date.parse(beat.to), Date.parse(beat.now)));
     this.unreadable = beat.unreadable ?? '';
+    this.miss(beat);
     for (const s of beat.sessions) learn(s.instance, s.host);
     merge(this.terms, beat.terms, (t) => t.epoch + '@' + (t.partition ?? ''));
     merge(this.sessions, beat.sessions, (s) => s.instance + ' ' + (s.from ?? ''));

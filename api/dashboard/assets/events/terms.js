@@ -21,15 +21,32 @@ function cause(e, before, last) {
 // late reports whether an event came soon after a term had begun.
 const late = (e, term) => Date.parse(e.at) - Date.parse(term.from) < 30_000;
 
-// termsOf reads the terms out of events, the oldest first, and returns the newest first.
+const together = 30_000; // ms in which an instance takes the lead of one partition after the other
+const near = (a, b) => a === b || Math.abs(new Date(a) - new Date(b)) < together;
+
+// termsOf reads the terms out of events, the oldest first, and returns the newest first. Each partition of a namespace that is split has a
+// leader of its own. Terms of an instance in several of them are one if they begin and end together, for one reason.
 export function termsOf(events) {
+  const all = [...Map.groupBy(events, (e) => e.id.split('@')[1])].flatMap(([partition, some]) => termsIn(some, partition));
+  const terms = [];
+  for (const t of all.sort((a, b) => Date.parse(a.from) - Date.parse(b.from))) {
+    const alike = (x) => x.instance === t.instance && x.why === t.why && near(x.from, t.from) && near(x.to, t.to);
+    const one = terms.find((x) => alike(x) && !x.partitions.includes(t.partitions[0]));
+    if (one) one.partitions.push(...t.partitions);
+    else terms.push(t);
+  }
+  return terms.reverse();
+}
+
+// termsIn reads the terms of one partition, the oldest first.
+function termsIn(events, partition) {
   const terms = [];
   let since = []; // events since the last change of leader, the newest first
   for (const e of events) {
     const open = terms.at(-1);
     if (e.event === 'leader') {
       if (open && !open.to) open.to = e.at;
-      terms.push({ instance: e.fields.instance, host: e.fields.host, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since, open) });
+      terms.push({ instance: e.fields.instance, host: e.fields.host, release: e.fields.release, epoch: e.fields.epoch, from: e.at, why: cause(e, since, open), partitions: [partition] });
       since = [];
     } else if (e.event === 'no leader') {
       if (open && !open.to) open.to = Number(e.fields.since) || e.at;
@@ -38,5 +55,5 @@ export function termsOf(events) {
     if (e.event === 'lost' && terms.length > 1 && terms.at(-2).instance === e.fields.instance && late(e, terms.at(-1))) terms.at(-1).why = 'the leader before was lost';
     since.unshift(e);
   }
-  return terms.reverse();
+  return terms;
 }

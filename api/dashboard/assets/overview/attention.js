@@ -31,7 +31,7 @@ function hrefOf(t, asked) {
   return '/events';
 }
 
-// An item has key, tone, text, href, and more: a sentence in small.
+// An item has key, tone, text, href, and more: a sentence in small. Two troubles may be alike but for their text, so equal keys are numbered.
 export function attention({ asked, trouble, more, could_not_ask: unasked }) {
   const items = trouble.map((t) => ({
     key: `${t.kind} ${t.name} ${t.show}`, tone: t.warning ? 'slow' : 'bad', href: hrefOf(t, asked), text: [t.name, t.kind.replaceAll('_', ' ')].filter(Boolean).join(' '),
@@ -39,5 +39,11 @@ export function attention({ asked, trouble, more, could_not_ask: unasked }) {
   }));
   items.push(...unasked.map((u) => ({ key: 'unasked ' + u.source, tone: 'bad', href: '/events', text: 'could not ask ' + u.source, more: line(u.error, 300) })));
   if (more) items.push({ key: 'more', tone: 'slow', href: '/schedules', text: `and ${number(more)} more` });
+  const seen = new Map();
+  for (const x of items) {
+    const n = (seen.get(x.key) ?? 0) + 1;
+    seen.set(x.key, n);
+    x.key += ' ' + n;
+  }
   return items;
 }

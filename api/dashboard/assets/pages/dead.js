@@ -16,15 +16,15 @@ const keyOf = (g) => g.type + '\n' + g.error;
 
 async function load(signal) {
   const asked = filter();
-  const [{ groups, after }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
+  const [{ groups, after, could_not_ask }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
   view.empty = Object.keys(asked).length ? `There are no ${filterWords({ state: 'dead', ...asked })} now.` : 'No task is dead. Every task has run well, will run, or runs now.';
-  return { groups, after, counts, asked };
+  return { groups, after, counts, asked, could_not_ask: could_not_ask ?? counts.could_not_ask };
 }
 
 // read groups the dead tasks. A group that goes on on the next page is one.
 async function read(asked, signal) {
   const groups = new Map();
-  let after = '';
+  let after = '', could_not_ask;
   let pages = 0;
   do {
     const page = await get('/failures', { ...asked, after }, { signal });
@@ -34,9 +34,10 @@ async function read(asked, signal) {
       else Object.assign(sum, { tasks: sum.tasks + g.tasks, oldest: g.oldest, schedules: [...new Set([...(sum.schedules ?? []), ...(g.schedules ?? [])])], more_schedules: sum.more_schedules || g.more_schedules });
     }
     after = page.next ?? '';
+    could_not_ask = page.could_not_ask ?? could_not_ask;
   } while (after && ++pages < most);
   view.every = pages ? 60_000 : 10_000;
-  return { groups: [...groups.values()].sort((a, b) => b.tasks - a.tasks || (a.newest < b.newest ? 1 : -1)), after };
+  return { groups: [...groups.values()].sort((a, b) => b.tasks - a.tasks || (a.newest < b.newest ? 1 : -1)), after, could_not_ask };
 }
 
 function show({ groups, after, counts, asked }) {

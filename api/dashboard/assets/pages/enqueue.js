@@ -10,7 +10,7 @@ const form = $('#enqueue');
 const texts = ['type', 'queue', 'priority', 'id', 'keep', 'unique', 'unique_for', 'key', 'timeout', 'backoff', 'backoff_cap'];
 const numbers = ['key_limit', 'max_attempts'];
 const guard = form && unsaved(form);
-let key = newKey();
+const key = newKey();
 
 // specOf is the task that the form describes. A field that is empty is left out. It throws a refusal, as the API does, for what cannot
 // be sent at all.
@@ -33,12 +33,10 @@ async function send(e) {
   submit.disabled = true;
   try {
     const done = await post('/tasks', specOf(), { key });
-    key = newKey(); // the next one is another request
     fill(form, { done: ['Enqueued: ', el('a', { href: pathOf(done.id) }, done.id), '. The form stays as it is, for the next one.'] });
     if (form.elements.id.value) form.elements.id.value = '';
     guard.saved();
   } catch (err) {
-    if (err.status !== 0) key = newKey(); // without an answer, the same request is sent again
     fill(form, { done: null });
     refused(form, err, { above: err.body?.id && [err.message + '. ', el('a', { href: pathOf(err.body.id) }, 'Show that task')] });
   } finally {

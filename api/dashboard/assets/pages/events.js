@@ -25,17 +25,18 @@ function asked() {
 async function load(signal) {
   const { from } = asked();
   if (!from) {
-    const { items } = await get('/events', { limit: sizes[size] }, { signal });
-    return { items: items.reverse(), more: items.length === sizes[size] && size < sizes.length - 1 };
+    const { items, could_not_ask } = await get('/events', { limit: sizes[size] }, { signal });
+    return { items: items.reverse(), could_not_ask, more: items.length === sizes[size] && size < sizes.length - 1 };
   }
   const items = [];
-  let after = '0';
+  let after = '0', could_not_ask;
   for (let i = 0; i < pages && after; i++) {
     const page = await get('/events', { since: from, after, limit: 1000 }, { signal });
     items.push(...page.items);
     after = page.next;
+    could_not_ask = page.could_not_ask ?? could_not_ask;
   }
-  return { items, more: Boolean(after) };
+  return { items, could_not_ask, more: Boolean(after) };
 }
 
 // about reports whether an event is about a schedule whose name matches.

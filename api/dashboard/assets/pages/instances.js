@@ -98,12 +98,16 @@ function showLeader(list, leader) {
   });
 }
 
-function showTerms(events) {
+// ledWords says of which partitions a term is, in a namespace that is split.
+const ledWords = ([first, ...more]) => (more.length ? plural(more.length + 1, 'partition') + ': ' : first ? `partition ${first}: ` : '');
+
+function showTerms({ items: events }) {
   terms = termsOf(events);
-  keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from}`, () => clone('term'), (row, t) => {
+  keyed($('#terms tbody'), terms.slice(0, 50), (t) => `${t.epoch} ${t.from} ${t.partitions[0]}`, () => clone('term'), (row, t) => {
     $('[data-field=for]', row).dataset.label = t.to ? 'for' : '';
     fill(row, {
-      instance: row.named ??= nameTag(t.instance, t.host), release: t.release || '', from: moment(t.from, { ms: true }), for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: t.why,
+      instance: row.named ??= nameTag(t.instance, t.host), release: t.release || '', from: moment(t.from, { ms: true }),
+      for: t.to ? length(new Date(t.to) - new Date(t.from)) : 'leads now', why: ledWords(t.partitions) + t.why,
     });
   });
   $('#scope').textContent = `${terms.length > 50 ? 'The newest 50 terms' : plural(terms.length, 'term')} in the newest ${plural(events.length, 'event')}.`;
@@ -117,7 +121,7 @@ const view = new View($('#releases'), {
 });
 const past = new View($('#terms'), {
   empty: 'No term is among the newest events.',
-  load: async (signal) => (await get('/events', { limit: eventsRead }, { signal })).items, show: showTerms,
+  load: (signal) => get('/events', { limit: eventsRead }, { signal }), show: showTerms,
 });
 function again() {
   view.refresh();

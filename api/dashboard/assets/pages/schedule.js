@@ -30,7 +30,7 @@ async function load(signal) {
   } catch (err) {
     if (err.status !== 404) throw err;
     const deleted = await all('/schedules', { deleted: true });
-    return deleted.find((s) => s.name === name) ?? null;
+    return deleted.items.find((s) => s.name === name) ?? null;
   }
 }
 
@@ -63,7 +63,7 @@ function showHolder(s) {
   const held = s.health + ' ' + (s.held_by ?? '');
   if (root.held === held) return;
   root.held = held;
-  const runs = ['hung', 'skipped'].includes(s.health);
+  const runs = s.health !== 'failing'; // hung, or others wait for it or are skipped
   const link = s.held_by && el('a', { href: taskPath(s.held_by) }, runs ? 'Open the run' : 'Open the task that failed');
   replace($('#holder'), ...(link ? [link] : []), ...(link && runs && may('operator') ? [el('button', { type: 'button', onclick: async () => (await stop('cancel', { id: s.held_by, state: 'running' })) && look() }, 'Cancel it …')] : []));
 }

@@ -24,17 +24,18 @@ const state = () => (rank.includes(params.get('state')) ? params.get('state') : 
 async function load(signal) {
   const past = gone.find((x) => x === state()) ?? '';
   const items = [];
-  let unreadable = '', after = '';
+  let unreadable = '', could_not_ask, after = '';
   do {
     const page = await get('/schedules', { [past]: past && true, after, limit: items.length ? 5000 : 100 }, { signal });
     items.push(...page.items);
     unreadable = page.unreadable ?? unreadable;
+    could_not_ask = page.could_not_ask ?? could_not_ask;
     after = page.next ?? '';
   } while (after && whole);
   view.every = items.length > 2000 ? 60_000 : 5000;
   if (after) setTimeout(() => view.refresh()); // the rest
   whole = true;
-  return { items, unreadable, past, more: after !== '' };
+  return { items, unreadable, could_not_ask, past, more: after !== '' };
 }
 
 function show({ items, unreadable, past, more }) {

@@ -19,24 +19,25 @@ const state = () => (states.includes(params.get('state')) ? params.get('state') 
 
 async function load(signal) {
   const asked = { state: state(), ...filter() };
-  const [{ items, after }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
+  const [{ items, after, could_not_ask }, counts] = await Promise.all([read(asked, signal), get('/counts', shared, { signal })]);
   view.empty = after ? 'None among the first tasks. Look further, or filter by type or queue.' : `There are no ${filterWords(asked)} now.`;
-  return { items, after, counts, asked };
+  return { items, after, counts, asked, could_not_ask: could_not_ask ?? counts.could_not_ask };
 }
 
 // read reads as many tasks as are wanted. A filter may leave pages almost empty: then it asks for more of them, but not without end.
 async function read(asked, signal) {
   const items = [];
-  let after = '';
+  let after = '', could_not_ask;
   let calls = 0;
   do {
     const page = await get('/tasks', { ...asked, limit: Math.min(1000, want - items.length), after, brief: true }, { signal });
     items.push(...page.items);
     after = page.next ?? '';
+    could_not_ask = page.could_not_ask ?? could_not_ask;
     calls++;
   } while (after && items.length < want && calls < mostCalls);
   view.every = calls > 1 ? 30_000 : 7000; // many calls are work for the server
-  return { items, after };
+  return { items, after, could_not_ask };
 }
 
 function show({ items, after, counts, asked }) {
