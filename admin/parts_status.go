@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/onbeat/onbeat/internal/queue"
 )
 
 func (a activityOfParts) Status(ctx context.Context) (Status, error) {
@@ -33,14 +35,21 @@ func joinStatus(all []numbered[Status], missing []Unasked) Status {
 	for _, i := range out.working {
 		out.Counts.Workers += i.Concurrency
 	}
+	held := heldIn(all)
 	out.Trouble = slices.DeleteFunc(out.Trouble, func(t Trouble) bool {
-		no := out.onlyThere(&t)
+		no := out.onlyThere(&t, held)
 		if no {
 			wrong -= len(t.Partitions)
 		}
 		return no
 	})
-	out.tellOfWorkers()
+	for i := range all {
+		x := &all[i].answer
+		c := crew{held: heldBy(x.working, held), waits: x.crew.waits}
+		if t, ok := c.busy(x.working, x.Asked); ok {
+			out.tell(&t, all[i].part)
+		}
+	}
 	for i := range out.Trouble { // a figure in a line is that of its partitions
 		if t := &out.Trouble[i]; len(t.Partitions) > 0 && len(t.Partitions) < len(all)+len(missing) {
 			t.Text += " (partition " + strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Partitions), " ", ", "), "[]") + ")"
@@ -81,14 +90,7 @@ func (s *Status) join(number int, other *Status) {
 			s.Trouble = append(s.Trouble, t)
 			continue
 		}
-		k := 0
-		for k < len(s.Trouble) && !s.Trouble[k].takes(&t, number) {
-			k++
-		}
-		if k == len(s.Trouble) {
-			t.Partitions = []int{number}
-			s.Trouble = append(s.Trouble, t)
-		}
+		s.tell(&t, number)
 	}
 	for _, u := range other.CouldNotAsk {
 		if !slices.Contains(s.CouldNotAsk, u) {
@@ -103,23 +105,42 @@ func (s *Status) join(number int, other *Status) {
 			s.working = append(s.working, i)
 		}
 	}
-	s.crew.held, s.crew.hint = append(s.crew.held, other.crew.held...), cmp.Or(s.crew.hint, other.crew.hint)
-	if !other.crew.waits.IsZero() {
-		s.crew.waits = earlier(s.crew.waits, other.crew.waits)
-	}
 }
 
-// onlyThere reports whether a line of partitions may not hold for the whole, because the workers are one for all: an instance that is idle in
-// one may have all of them busy in others.
-func (s *Status) onlyThere(t *Trouble) bool {
+// tell adds a line of a partition to one that says the same of others, or else by itself.
+func (s *Status) tell(t *Trouble, number int) {
+	for k := range s.Trouble {
+		if s.Trouble[k].takes(t, number) {
+			return
+		}
+	}
+	one := *t
+	one.Partitions = []int{number}
+	s.Trouble = append(s.Trouble, one)
+}
+
+// heldIn returns the runs of users in all partitions.
+func heldIn(all []numbered[Status]) (held []queue.Held) {
+	for i := range all {
+		held = append(held, all[i].answer.crew.held...)
+	}
+	return held
+}
+
+// heldBy returns the runs that instances have.
+func heldBy(team []Instance, held []queue.Held) []queue.Held {
+	return slices.DeleteFunc(slices.Clone(held), func(h queue.Held) bool {
+		return !slices.ContainsFunc(team, func(i Instance) bool { return i.ID == h.Instance })
+	})
+}
+
+// onlyThere reports whether a line of partitions may not hold for the whole: an instance that is idle in one may have all its workers busy in
+// others, and whether all workers are busy is judged anew.
+func (s *Status) onlyThere(t *Trouble, held []queue.Held) bool {
 	if t.Kind != InstanceIdle || t.Warning {
 		return t.Kind == WorkersBusy
 	}
-	runs := 0
-	for _, h := range s.crew.held {
-		if h.Instance == t.Name {
-			runs++
-		}
-	}
-	return slices.ContainsFunc(s.working, func(i Instance) bool { return i.ID == t.Name && i.Concurrency > 0 && runs >= i.Concurrency })
+	return slices.ContainsFunc(s.working, func(i Instance) bool {
+		return i.ID == t.Name && i.Concurrency > 0 && len(heldBy([]Instance{i}, held)) >= i.Concurrency
+	})
 }

@@ -76,26 +76,33 @@ func TestStatus_countsTheWorkersOfAllPartitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		held [2][]string // the IDs of the runs in each partition
 		want string      // the kind of trouble
+		two  bool        // each partition has an instance of its own, as with consume: newest
 	}{
-		"all are busy in another":       {[2][]string{{"x", "y"}, nil}, WorkersBusy},
-		"all are busy, but in no one":   {[2][]string{{"x"}, {"y"}}, WorkersBusy},
-		"one is free":                   {[2][]string{{"x"}, nil}, InstanceIdle},
-		"one run is the dispatcher's":   {[2][]string{{"x", "onbeat.notify:ops"}, nil}, InstanceIdle},
-		"one is free where tasks wait":  {[2][]string{nil, {"y"}}, ""},
-		"all are free, and tasks wait":  {[2][]string{nil, nil}, InstanceIdle},
-		"all are busy for a moment":     {[2][]string{{"short", "y"}, nil}, ""},
-		"more are busy than it may run": {[2][]string{{"x", "y"}, {"z"}}, WorkersBusy},
+		"all are busy in another":       {[2][]string{{"x", "y"}, nil}, WorkersBusy, false},
+		"all are busy, but in no one":   {[2][]string{{"x"}, {"y"}}, WorkersBusy, false},
+		"one is free":                   {[2][]string{{"x"}, nil}, InstanceIdle, false},
+		"one run is the dispatcher's":   {[2][]string{{"x", "onbeat.notify:ops"}, nil}, InstanceIdle, false},
+		"one is free where tasks wait":  {[2][]string{nil, {"y"}}, "", false},
+		"all are free, and tasks wait":  {[2][]string{nil, nil}, InstanceIdle, false},
+		"all are busy for a moment":     {[2][]string{{"short", "y"}, nil}, "", false},
+		"those who lead there are busy": {[2][]string{nil, {"x", "y"}}, WorkersBusy, true},
+		"others are busy elsewhere":     {[2][]string{{"x", "y"}, nil}, InstanceIdle, true},
+		"more are busy than it may run": {[2][]string{{"x", "y"}, {"z"}}, WorkersBusy, false},
 	} {
 		var all []numbered[Status]
 		for i, ids := range c.held {
-			worker := Instance{ID: "a", State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 2, Running: int64(len(ids))}
+			id := "a"
+			if c.two && i == 1 {
+				id = "b"
+			}
+			worker := Instance{ID: id, State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 2, Running: int64(len(ids))}
 			v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{worker}}}, Status: Status{Asked: noon, More: 1}} // it left out a warning
-			for _, id := range ids {
+			for _, run := range ids {
 				lasts := time.Minute
-				if id == "short" {
+				if run == "short" {
 					lasts = time.Second
 				}
-				v.held = append(v.held, queue.Held{ID: id, Instance: "a", At: noon.Add(-lasts)})
+				v.held = append(v.held, queue.Held{ID: run, Instance: id, At: noon.Add(-lasts)})
 			}
 			v.lookAtInstances()
 			v.lookAtWork(&queue.Counts{Lanes: []queue.LaneCount{

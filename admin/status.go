@@ -32,7 +32,7 @@ type Status struct {
 	crew    crew
 }
 
-// crew is what the workers do. Those of a namespace that is split are one for all partitions.
+// crew is what the workers of a partition do. An instance that works in several has the same workers for all of them.
 type crew struct {
 	held  []queue.Held // the runs of users that hold workers
 	waits time.Time    // since when tasks of users wait; zero if none does

@@ -214,25 +214,30 @@ func (v *view) lookAtWorkers(may []Instance, oldest time.Time) {
 	case ready > len(may):
 		v.crew.hint = fmt.Sprintf("; with consume: %s, %d of %d ready instances take work", lead.Consume, len(may), ready)
 	}
-	v.tellOfWorkers()
+	if t, ok := v.crew.busy(may, v.Asked); ok {
+		v.Trouble = append(v.Trouble, t)
+	}
 }
 
-// tellOfWorkers adds a line if all workers are held by long runs while tasks wait.
-func (s *Status) tellOfWorkers() {
-	held, workers := s.crew.held, s.Counts.Workers
-	if workers == 0 || len(held) < workers || s.crew.waits.IsZero() || s.Asked.Sub(s.crew.waits) < lateBy {
-		return
+// busy returns a line if all workers of a team are held by long runs while tasks wait.
+func (c *crew) busy(team []Instance, now time.Time) (line Trouble, ok bool) {
+	held, workers := c.held, 0
+	for i := range team {
+		workers += team[i].Concurrency
+	}
+	if workers == 0 || len(held) < workers || c.waits.IsZero() || now.Sub(c.waits) < lateBy {
+		return line, false
 	}
 	slices.SortFunc(held, func(a, b queue.Held) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	if s.Asked.Sub(held[workers-1].At) < lateBy {
-		return // some are short: there are too few workers, but nothing hangs
+	if now.Sub(held[workers-1].At) < lateBy {
+		return line, false // some are short: there are too few workers, but nothing hangs
 	}
 	var names []string
 	for _, h := range held[:min(len(held), longestRuns)] {
-		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(s.Asked.Sub(h.At))))
+		names = append(names, fmt.Sprintf("%s (%s)", h.ID, wording.Span(now.Sub(h.At))))
 	}
-	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s%s", workers, strings.Join(names, ", "), s.crew.hint)
-	s.Trouble = append(s.Trouble, Trouble{Kind: WorkersBusy, Since: s.crew.waits, Text: text, Show: "onbeat tasks list --state running"})
+	text := fmt.Sprintf("all %d workers are busy, and tasks wait; the longest runs: %s%s", workers, strings.Join(names, ", "), c.hint)
+	return Trouble{Kind: WorkersBusy, Since: c.waits, Text: text, Show: "onbeat tasks list --state running"}, true
 }
 
 func (v *view) lookAtCaps(n *queue.Counts, caps queue.Caps) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -109,23 +110,30 @@ func askOnce[T any](ctx context.Context, s *readings, what string, read func(con
 	if v, ok := had.value.(T); ok && had.wrote == wrote && time.Since(had.at) <= age {
 		return v, nil
 	}
-	found, err, _ := s.flights.Do(fmt.Sprint(what, " ", wrote), func() (v any, err error) {
-		defer func() {
-			if bug := recover(); bug != nil { // not all who wait are requests, which answer a panic
-				err = fmt.Errorf("panic: %v\n%s", bug, debug.Stack())
+	for again := true; ; again = false {
+		own := false
+		found, err, _ := s.flights.Do(fmt.Sprint(what, " ", wrote), func() (v any, err error) {
+			own = true
+			defer func() {
+				if bug := recover(); bug != nil { // not all who wait are requests, which answer a panic
+					err = fmt.Errorf("panic: %v\n%s", bug, debug.Stack())
+				}
+			}()
+			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // the client of the first caller may leave
+			defer done()
+			at := time.Now()
+			v, err = read(ctx)
+			if err == nil {
+				s.keep(what, reading{v, at, wrote})
 			}
-		}()
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime) // the client of the first caller may leave
-		defer done()
-		at := time.Now()
-		v, err = read(ctx)
-		if err == nil {
-			s.keep(what, reading{v, at, wrote})
+			return v, err
+		})
+		if again && !own && errors.Is(err, errAudits) { // the turn that did not come was another sender's
+			continue
 		}
+		v, _ := found.(T)
 		return v, err
-	})
-	v, _ := found.(T)
-	return v, err
+	}
 }
 
 // keep keeps an answer for others, unless it is a large one.

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -211,14 +212,16 @@ func (s seed) taskID(i int) string {
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:20])
 }
 
-// place returns an ID that lies where a task does, in a namespace that is split. If it cannot, Enqueue tells the reason.
-func (d derived) place(ctx context.Context, t *task.Task, id string) string {
+// place returns an ID that lies where a task does, in a namespace that is split. Enqueue refuses a task that lies nowhere, with its index.
+func (d derived) place(ctx context.Context, t *task.Task, id string) (string, error) {
 	if split, ok := d.Tasks.(interface {
 		Turn(ctx context.Context, t *task.Task, id string) (string, error)
 	}); ok {
-		id, _ = split.Turn(ctx, t, id)
+		if turned, err := split.Turn(ctx, t, id); !errors.Is(err, task.ErrInvalid) {
+			return turned, err
+		}
 	}
-	return id
+	return id, nil
 }
 
 // derived adds the tasks of a request with an Idempotency-Key under IDs that come from the key. If an earlier try of the
@@ -234,7 +237,11 @@ func (d derived) Enqueue(ctx context.Context, list []*task.Task) ([]admin.Enqueu
 	named := make([]bool, len(list))
 	for i, t := range list {
 		if named[i] = t.ID == ""; named[i] {
-			t.ID = d.place(ctx, t, s.taskID(i))
+			id, err := d.place(ctx, t, s.taskID(i))
+			if err != nil {
+				return nil, err
+			}
+			t.ID = id
 			if t.Keep == 0 && len(list) <= mostAnswered { // else its ID keeps it for a day
 				t.Keep = retryTime
 			}

@@ -93,7 +93,7 @@ func TestLimits_ofWhoIsNotLetIn(t *testing.T) {
 		{http.MethodDelete, "/session", "Cookie", sessionCookie("", false) + "=9999999999.YQ.AAAA", 204},
 	} {
 		l, codes := newLimits(cfg), map[int]int{}
-		l.strange.SetLimit(1)
+		l.strange.SetLimit(0.001)
 		l.strange.SetBurst(10)
 		h := newAccess(cfg).guard(l, http.HandlerFunc(echo))
 		ask := func(method, path, name, value string) *httptest.ResponseRecorder {

@@ -32,9 +32,14 @@ func (m *Mover) clocks(ctx context.Context) ([]time.Time, error) {
 	began, errs := make([]time.Time, len(m.parts)), make([]error, len(m.parts))
 	var asked []int
 	var all sync.WaitGroup
+	rests := func(i int) bool { return m.away[i] != nil && time.Since(m.away[i].last) < awayFor }
+	none := true // if all of them rest, all are asked: else nobody would find that they are back
 	for i := range m.parts {
-		if a := m.away[i]; a != nil && time.Since(a.last) < awayFor {
-			errs[i] = a.why
+		none = none && rests(i)
+	}
+	for i := range m.parts {
+		if !none && rests(i) {
+			errs[i] = m.away[i].why
 			continue
 		}
 		asked = append(asked, i)

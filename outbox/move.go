@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/internal/field"
+	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/secret"
 	"github.com/onbeat/onbeat/producer"
 	"github.com/onbeat/onbeat/task"
@@ -63,7 +65,8 @@ func (m *Mover) move(ctx context.Context) (n int, err error) {
 	}
 	rows, aside := m.reachable(rows, began)
 	results, failure := m.add(ctx, rows, began)
-	if left := rows[len(results):]; len(left) > 0 && len(m.parts) > 1 && passing(failure) {
+	late := ctx.Err() != nil || errors.Is(failure, queue.ErrLate) // no partition is to blame
+	if left := rows[len(results):]; len(left) > 0 && len(m.parts) > 1 && !late && passing(failure) {
 		for _, r := range left {
 			m.leaves(r.part, failure).rows.pass(r.id, time.Now())
 		}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -117,11 +118,19 @@ func (w *world) mover(change ...func(*MoverConfig)) *Mover {
 // drain makes turns until there are no more rows to move.
 func (w *world) drain(m *Mover) {
 	w.Helper()
-	for {
+	for more := true; more; {
+		more, _ = w.turn(m)
+	}
+}
+
+// turn has a mover take its turn, again if a server of a busy machine did not tell the time soon enough. It says how often that was.
+func (w *world) turn(m *Mover) (more bool, again int) {
+	w.Helper()
+	for end := time.Now().Add(patience); ; again++ {
 		more, err := m.turn(w.Context())
-		w.must(err)
-		if !more {
-			return
+		if !errors.Is(err, context.DeadlineExceeded) || time.Now().After(end) {
+			w.must(err)
+			return more, again
 		}
 	}
 }

@@ -168,7 +168,7 @@ func comeBack(r queue.Retired, made *queue.Change, s *Schedule, now time.Time) (
 	if r.Deleted {
 		word = history.Deleted
 	}
-	c.Settled, c.Note = now, e.unpushed(now, word, "schedule was "+string(word))
+	c.Settled, c.Note = maxTime(now, last.Slot), e.unpushed(now, word, "schedule was "+string(word))
 	return &c, nil
 }
 

@@ -90,7 +90,7 @@ func (e *entry) exhausted() bool {
 func (e *entry) spent() bool { return e.s.MaxRuns > 0 && e.last.Runs >= e.s.MaxRuns }
 
 // takenBack returns the last moment whose slot a change may have taken back out of the due sets, if nothing was pushed
-// since. Every change leaves a revision that is at least the clock, and a last run that is at most that.
+// since. Every change leaves a revision that is at least the clock, and a last run that is at most that revision.
 func (e *entry) takenBack(pushedAhead time.Duration) time.Time {
 	if store.Ms(e.last.Slot) > e.last.Rev {
 		return time.Time{}

@@ -87,37 +87,6 @@ func TestChange_byAClockThatIsAhead(t *testing.T) {
 	})
 }
 
-// Redeclaring late in a term, with a clock that has drifted from that of Redis, loses no slot.
-func TestDeclare_afterTheClockDrifted(t *testing.T) {
-	t.Parallel()
-	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
-		ctx := t.Context()
-		w := newWorld(t, rdb)
-		period := 50 * time.Millisecond
-		tn := w.lead("one", "v1", func() []Schedule {
-			return []Schedule{{Name: "s", Rule: schedule.Rule{Every: period, Start: schedule.StartAligned}, Task: "job"}}
-		})
-		must(t, tn.takeStock(ctx))
-		must(t, tn.push(ctx))
-		tn.clock.Set(time.Now(), time.Now(), w.now().Add(900*time.Millisecond))
-		period = 25 * time.Millisecond
-		must(t, tn.takeStock(ctx))
-		after := w.now()
-		must(t, tn.refresh(ctx))
-		must(t, tn.push(ctx))
-		st, err := w.q.Schedule(ctx, "s")
-		must(t, err)
-		e, err := newEntry(st)
-		must(t, err)
-		pushed := w.pushed("s")
-		for slot := range e.grid.Between(after, after.Add(300*time.Millisecond)) {
-			if !pushed[slot.UnixMilli()] {
-				t.Fatalf("slot %v is lost: declared at %v, settled up to it", slot, after)
-			}
-		}
-	})
-}
-
 // Backfilled slots are all due at once: the schedule's overlap policy does not skip all but one, nor those on time.
 func TestBackfill_isNotSkippedForOverlap(t *testing.T) {
 	t.Parallel()
@@ -152,4 +121,22 @@ func TestUpkeep_readsTheClock(t *testing.T) {
 	if off := tn.clock.Now().Sub(w.now()).Abs(); off > 10*time.Second {
 		t.Errorf("off by %v", off)
 	}
+}
+
+// A schedule that comes back after the clock of Redis was set back repeats no slot that has run.
+func TestRestore_afterTheClockWasSetBackRepeatsNoSlot(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		ctx, w := t.Context(), newWorld(t, rdb)
+		w.apply("s", schedule.Every(10*time.Minute))
+		last := w.lastOf("s")
+		last.Slot = last.Anchor.Add(time.Hour)
+		must(t, rdb.HSet(ctx, w.q.Keys().Last, "s", last.String()).Err())
+		must(t, rdb.HSet(ctx, w.q.Keys().Meta, "beat", last.Slot.Add(5*time.Minute).UnixMilli()).Err()) // written before the clock was set back
+		must(t, w.Delete(ctx, "s"))
+		must(t, w.Restore(ctx, "s"))
+		if got := w.lastOf("s"); got.Slot.Before(last.Slot) {
+			t.Errorf("settled up to %v, and ran up to %v", got.Slot, last.Slot)
+		}
+	})
 }

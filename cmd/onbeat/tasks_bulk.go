@@ -72,15 +72,19 @@ func (f *taskFilter) bulk(ctx context.Context, a *app, doing string, action admi
 		err = followBulk(ctx, cl, spec, &sum, say)
 	}
 	p.clear()
+	least := ""
+	if sum.AtLeast {
+		least = "at least "
+	}
 	switch {
-	case err != nil && sum.Matched == 0:
+	case err != nil && sum.Matched == 0 && least == "":
 		return err
 	case err != nil && f.DryRun:
 		return fmt.Errorf("after %d tasks: %w", sum.Matched, inWords(err))
 	case err != nil:
-		return fmt.Errorf("after %d tasks, of which %d are %s: %w", sum.Matched, sum.Changed, doing, inWords(err))
+		return fmt.Errorf("after %s%d tasks, of which %s%d are %s: %w", least, sum.Matched, least, sum.Changed, doing, inWords(err))
 	}
-	return a.printBulk(&sum, doing)
+	return a.printBulk(&sum, least, doing)
 }
 
 // eachPage does page after page in this process, or counts them.
@@ -133,7 +137,9 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 		sum.Matched, sum.Changed, sum.Unreadable, sum.AtLeast = x.Matched, x.Changed, x.Unreadable, x.AtLeast
 		say()
 		switch {
+		case told && err == nil && x.State == admin.BulkDone: // before it could be stopped
 		case told && err == nil:
+			sum.AtLeast = true // of the page that it is at, nothing is noted yet
 			return ctx.Err()
 		case !told && store.Retryable(err) && time.Since(heard) < lookPatience:
 		case err != nil:
@@ -152,17 +158,13 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 	return nil
 }
 
-func (a *app) printBulk(b *admin.BulkResult, doing string) error {
+func (a *app) printBulk(b *admin.BulkResult, least, doing string) error {
 	if a.JSON {
 		return a.printJSON(b)
 	}
 	if b.DryRun {
 		a.printf("%s would be %s", wording.Count(int64(b.Matched), "task", "tasks"), doing)
 	} else {
-		least := ""
-		if b.AtLeast {
-			least = "at least "
-		}
 		a.printf("%s%d of %d tasks %s", least, b.Changed, b.Matched, doing)
 	}
 	if b.Unreadable > 0 {

@@ -126,7 +126,7 @@ func TestCycle_waitersOfUnknownLanesAreFreedByTidy(t *testing.T) {
 	t.Parallel()
 	eachWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")
-		other := task.New("other", nil, task.ID("waits"), task.Key("k", 1))
+		other := task.New("other", []byte("x"), task.ID("waits"), task.Key("k", 1))
 		w.add(keyed("runs", "k", 1, task.Wait, 1))
 		one := a.claim(1, lanesOf("job"))[0]
 		w.add(other)

@@ -12,7 +12,7 @@ import (
 
 // inLine is a task of the key k, of which five may run, that is due in the order of its number.
 func inLine(n int, typ string) *task.Task {
-	return task.New(typ, nil, task.ID(fmt.Sprint(typ, n)), task.Key("k", 5), task.At(time.UnixMilli(lately(int64(n)))))
+	return task.New(typ, []byte("x"), task.ID(fmt.Sprint(typ, n)), task.Key("k", 5), task.At(time.UnixMilli(lately(int64(n)))))
 }
 
 // Tasks of a key in a lane that no instance reads any more do not hold up those in other lanes: as many run as may, to the

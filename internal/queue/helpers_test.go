@@ -57,6 +57,11 @@ func eachWorld(t *testing.T, test func(t *testing.T, w *world)) {
 			w.must(err)
 			w.q.SealWith(keys)
 			test(t, w)
+			for id, record := range w.rdb.HGetAll(t.Context(), w.keys.Tasks).Val() {
+				if record[:1] != "2" {
+					t.Errorf("the record of %s is in the clear: %q", id, record)
+				}
+			}
 		})
 	})
 }

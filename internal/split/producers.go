@@ -56,8 +56,8 @@ func (p *Producers) Open(ctx context.Context) error {
 	return p.ask(ctx)
 }
 
-// renew asks again, unless another caller does so now. If no answer comes, the old one holds for as long again: a node that is away holds
-// up tasks for other nodes only rarely, and not for long.
+// renew asks again, unless another caller does so now. If no answer comes in time, the old one holds for as long again: a node that is
+// away holds up tasks for other nodes only rarely, and not for long. A caller that gives up before leaves it to the next.
 func (p *Producers) renew(ctx context.Context, old *limits) {
 	select {
 	case p.opening <- struct{}{}:
@@ -68,9 +68,9 @@ func (p *Producers) renew(ctx context.Context, old *limits) {
 	if p.known.Load() != old {
 		return
 	}
-	ctx, done := context.WithTimeout(ctx, renewTime)
+	short, done := context.WithTimeout(ctx, renewTime)
 	defer done()
-	if p.ask(ctx) != nil {
+	if p.ask(short) != nil && ctx.Err() == nil {
 		p.known.CompareAndSwap(old, &limits{old.types, time.Now()})
 	}
 }

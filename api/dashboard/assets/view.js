@@ -39,7 +39,8 @@ export class View {
       clearTimeout(slow);
     }
     this.root.removeAttribute('aria-busy');
-    const wait = this.failing() ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every;
+    const lacks = this.data?.could_not_ask?.length ? 10_000 : 0; // nothing else tells that a partition answers again
+    const wait = this.failing() ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every || lacks;
     if (wait) this.timer = setTimeout(() => (document.hidden ? (this.timer = 0) : this.refresh()), wait);
   }
 

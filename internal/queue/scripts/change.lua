@@ -66,24 +66,26 @@ local function arg()
   return ARGV[at - 1]
 end
 
--- The slots up to the last heartbeat have come, also if the clock was set back since: they would run a second time. (A beat more than a
--- day ahead is damage.)
+-- Slots may have come up to the last heartbeat, also if the clock was set back since. (A beat more than a day ahead is damage.)
 local beat = num(redis.call("HGET", meta, "beat")) or 0
 local come = beat - now <= 86400000 and math.max(now, beat) or now
 local withdrawn = {}
 
--- withdraw removes the slots that were pushed ahead. It returns the last run afterwards, and how many slots left.
+-- withdraw removes the slots that were pushed ahead of now. It returns the last run afterwards, and how many slots left. One that may
+-- have come and is not there has run, and so have those before it: none of them may come again.
 local function withdraw(name, lane, n, slot)
-  local stays, left = slot, 0
+  local stays, left, ran = slot, 0, false
   for _ = 1, n do
     local ms, every, count = tonumber(arg()), tonumber(arg()), tonumber(arg())
-    while count > 0 and ms > come do
+    while count > 0 and ms > now and not ran do
       local task = name .. "@" .. int(ms)
-      if redis.call("ZREM", KEYS[8 + lane], task) == 1 then
+      local found = redis.call("ZREM", KEYS[8 + lane], task) == 1
+      if found then
         withdrawn[#withdrawn + 1] = task
         left = left + 1
       end
-      stays = math.min(stays, come)
+      ran = ms <= come and not found
+      stays = ran and stays or math.min(stays, ms <= come and ms - 1 or come)
       ms, count = ms - every, count - 1
     end
   end
@@ -149,12 +151,12 @@ for i = 1, tonumber(arg()) do
     local stays, left = withdraw(name, lane, n, was)
     -- A schedule that is made again begins a millisecond later, because a slot of now may exist under the same ID.
     local again = current == "" and redis.call("ZSCORE", changed, name)
-    version = math.max(version + 1, now)
+    version = math.max(version + 1, come)
     redis.call("ZADD", changed, int(version), name)
     if slot == "now" then
       stays = math.max(stays, now)
     elseif slot ~= "" then
-      stays = math.max(stays, math.min(tonumber(slot), now)) -- never past now, even if the caller's clock is ahead
+      stays = math.max(stays, math.min(tonumber(slot), come)) -- never past now, even if the caller's clock is ahead
     end
     local by = string.match(definition, "^~(.*)$")
     local said = definition ~= "" and redis.call("HGET", schedules, name) or ""
