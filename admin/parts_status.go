@@ -46,7 +46,7 @@ func joinStatus(all []numbered[Status], missing []Unasked) Status {
 	for i := range all {
 		x := &all[i].answer
 		c := crew{held: heldBy(x.working, held), waits: x.crew.waits}
-		if t, ok := c.busy(x.working, x.Asked); ok {
+		if t, ok := c.busy(x.working, out.Asked); ok {
 			out.tell(&t, all[i].part)
 		}
 	}

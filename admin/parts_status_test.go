@@ -77,17 +77,19 @@ func TestStatus_countsTheWorkersOfAllPartitions(t *testing.T) {
 		held [2][]string // the IDs of the runs in each partition
 		want string      // the kind of trouble
 		two  bool        // each partition has an instance of its own, as with consume: newest
+		both bool        // tasks wait in each, and not only in the second
 	}{
-		"all are busy in another":       {[2][]string{{"x", "y"}, nil}, WorkersBusy, false},
-		"all are busy, but in no one":   {[2][]string{{"x"}, {"y"}}, WorkersBusy, false},
-		"one is free":                   {[2][]string{{"x"}, nil}, InstanceIdle, false},
-		"one run is the dispatcher's":   {[2][]string{{"x", "onbeat.notify:ops"}, nil}, InstanceIdle, false},
-		"one is free where tasks wait":  {[2][]string{nil, {"y"}}, "", false},
-		"all are free, and tasks wait":  {[2][]string{nil, nil}, InstanceIdle, false},
-		"all are busy for a moment":     {[2][]string{{"short", "y"}, nil}, "", false},
-		"those who lead there are busy": {[2][]string{nil, {"x", "y"}}, WorkersBusy, true},
-		"others are busy elsewhere":     {[2][]string{{"x", "y"}, nil}, InstanceIdle, true},
-		"more are busy than it may run": {[2][]string{{"x", "y"}, {"z"}}, WorkersBusy, false},
+		"all are busy in another":       {[2][]string{{"x", "y"}, nil}, WorkersBusy, false, false},
+		"all are busy, but in no one":   {[2][]string{{"x"}, {"y"}}, WorkersBusy, false, false},
+		"one is free":                   {[2][]string{{"x"}, nil}, InstanceIdle, false, false},
+		"one run is the dispatcher's":   {[2][]string{{"x", "onbeat.notify:ops"}, nil}, InstanceIdle, false, false},
+		"one is free where tasks wait":  {[2][]string{nil, {"y"}}, "", false, false},
+		"all are free, and tasks wait":  {[2][]string{nil, nil}, InstanceIdle, false, false},
+		"all are busy for a moment":     {[2][]string{{"short", "y"}, nil}, "", false, false},
+		"those who lead there are busy": {[2][]string{nil, {"x", "y"}}, WorkersBusy, true, false},
+		"others are busy elsewhere":     {[2][]string{{"x", "y"}, nil}, InstanceIdle, true, false},
+		"tasks wait in both":            {[2][]string{{"x"}, {"y"}}, WorkersBusy, false, true},
+		"more are busy than it may run": {[2][]string{{"x", "y"}, {"z"}}, WorkersBusy, false, false},
 	} {
 		var all []numbered[Status]
 		for i, ids := range c.held {
@@ -96,7 +98,7 @@ func TestStatus_countsTheWorkersOfAllPartitions(t *testing.T) {
 				id = "b"
 			}
 			worker := Instance{ID: id, State: "ready", Leader: true, LeaseLeftMS: 1, Types: []string{"job"}, Concurrency: 2, Running: int64(len(ids))}
-			v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{worker}}}, Status: Status{Asked: noon, More: 1}} // it left out a warning
+			v := &view{scene: &scene{now: noon, list: InstanceList{Items: []Instance{worker}}}, Status: Status{Asked: noon.Add(time.Duration(i) * time.Second), More: 1}} // it left out a warning
 			for _, run := range ids {
 				lasts := time.Minute
 				if run == "short" {
@@ -104,9 +106,13 @@ func TestStatus_countsTheWorkersOfAllPartitions(t *testing.T) {
 				}
 				v.held = append(v.held, queue.Held{ID: run, Instance: id, At: noon.Add(-lasts)})
 			}
+			waiting := int64(i)
+			if c.both {
+				waiting = 1
+			}
 			v.lookAtInstances()
 			v.lookAtWork(&queue.Counts{Lanes: []queue.LaneCount{
-				{Lane: queue.Lane{Queue: "default", Type: "job"}, Overdue: int64(i), Head: noon.Add(-40 * time.Second)}, // only in the second
+				{Lane: queue.Lane{Queue: "default", Type: "job"}, Overdue: waiting, Head: noon.Add(-40 * time.Second)},
 			}}, nil)
 			all = append(all, numbered[Status]{i + 1, v.done()})
 		}

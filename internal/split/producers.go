@@ -57,7 +57,7 @@ func (p *Producers) Open(ctx context.Context) error {
 }
 
 // renew asks again, unless another caller does so now. If no answer comes in time, the old one holds for as long again: a node that is
-// away holds up tasks for other nodes only rarely, and not for long. A caller that gives up before leaves it to the next.
+// away holds up tasks for other nodes only rarely, and not for long. After a caller that gave up before, another asks a second later.
 func (p *Producers) renew(ctx context.Context, old *limits) {
 	select {
 	case p.opening <- struct{}{}:
@@ -65,13 +65,17 @@ func (p *Producers) renew(ctx context.Context, old *limits) {
 	default:
 		return
 	}
-	if p.known.Load() != old {
+	if p.known.Load() != old || ctx.Err() != nil {
 		return
 	}
 	short, done := context.WithTimeout(ctx, renewTime)
 	defer done()
-	if p.ask(short) != nil && ctx.Err() == nil {
-		p.known.CompareAndSwap(old, &limits{old.types, time.Now()})
+	if p.ask(short) != nil {
+		next := time.Now()
+		if ctx.Err() != nil {
+			next = next.Add(renewTime - keepEvery)
+		}
+		p.known.CompareAndSwap(old, &limits{old.types, next})
 	}
 }
 

@@ -13,7 +13,7 @@ export class View {
     root.dataset.state = 'loading';
     root.setAttribute('aria-busy', 'true');
     document.addEventListener('zone', () => this.data !== undefined && this.render());
-    document.addEventListener('visibilitychange', () => !document.hidden && (this.every || this.failing()) && this.refresh());
+    document.addEventListener('visibilitychange', () => !document.hidden && (this.every || this.failing() || this.lacks()) && this.refresh());
     document.addEventListener('live', (e) => (e.detail.now === 'live' ? ['lost', 'away'].includes(e.detail.was) && this.refresh() : this.error && this.fail(this.error)));
   }
 
@@ -39,9 +39,13 @@ export class View {
       clearTimeout(slow);
     }
     this.root.removeAttribute('aria-busy');
-    const lacks = this.data?.could_not_ask?.length ? 10_000 : 0; // nothing else tells that a partition answers again
-    const wait = this.failing() ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every || lacks;
+    const wait = this.failing() ? Math.min(30_000, 1000 * 2 ** this.failures) : this.every || (this.lacks() && 10_000);
     if (wait) this.timer = setTimeout(() => (document.hidden ? (this.timer = 0) : this.refresh()), wait);
+  }
+
+  // lacks reports whether a part of the answer is missing. Nothing tells when that part answers again.
+  lacks() {
+    return Boolean(this.data?.could_not_ask?.length);
   }
 
   // failing reports whether the last call failed, and the next may not.

@@ -71,21 +71,23 @@ local beat = num(redis.call("HGET", meta, "beat")) or 0
 local come = beat - now <= 86400000 and math.max(now, beat) or now
 local withdrawn = {}
 
--- withdraw removes the slots that were pushed ahead of now. It returns the last run afterwards, and how many slots left. One that may
--- have come and is not there has run, and so have those before it: none of them may come again.
+-- withdraw removes the slots that were pushed ahead of now. It returns the last run afterwards, and how many slots left. A slot that may
+-- have come is removed only if it waits for its first run: one that has run, or waits for another attempt, must not come again.
 local function withdraw(name, lane, n, slot)
-  local stays, left, ran = slot, 0, false
+  local stays, left = slot, 0
   for _ = 1, n do
     local ms, every, count = tonumber(arg()), tonumber(arg()), tonumber(arg())
-    while count > 0 and ms > now and not ran do
-      local task = name .. "@" .. int(ms)
-      local found = redis.call("ZREM", KEYS[8 + lane], task) == 1
+    while count > 0 and ms > now do
+      local task, ahead = name .. "@" .. int(ms), ms > come
+      local waits = ahead or tonumber(redis.call("ZSCORE", KEYS[8 + lane], task) or -1) == ms
+      local found = waits and redis.call("ZREM", KEYS[8 + lane], task) == 1
       if found then
         withdrawn[#withdrawn + 1] = task
         left = left + 1
       end
-      ran = ms <= come and not found
-      stays = ran and stays or math.min(stays, ms <= come and ms - 1 or come)
+      if found or ahead then
+        stays = math.min(stays, ahead and come or ms - 1)
+      end
       ms, count = ms - every, count - 1
     end
   end
@@ -156,7 +158,7 @@ for i = 1, tonumber(arg()) do
     if slot == "now" then
       stays = math.max(stays, now)
     elseif slot ~= "" then
-      stays = math.max(stays, math.min(tonumber(slot), come)) -- never past now, even if the caller's clock is ahead
+      stays = math.max(stays, math.min(tonumber(slot), come)) -- never past what may have come, even if the caller's clock is ahead
     end
     local by = string.match(definition, "^~(.*)$")
     local said = definition ~= "" and redis.call("HGET", schedules, name) or ""
