@@ -152,7 +152,7 @@ func mutants() []mutant {
 		{"revive", "lanes", `lanes_known(lanes, meta, ARGV[1], used)`, ``},
 
 		{"enqueue", "ended", `look and (seen[id] or`, `false and (seen[id] or`},
-		{"enqueue", "ended", `elseif holder then`, `elseif false then`},
+		{"enqueue", "ended", `elseif holder and not (again and holder == id) then`, `elseif false then`},
 		{"enqueue", "ended", `put("HSET", tasks, records, 1, n)`, ``},
 		{"enqueue", "ended", `redis.call("SET", key, taken[key], "PX", ARGV[uniques + n + i - 1])`, ``},
 		{"enqueue", "ended", `lanes_known(lanes, meta, channel, used, ARGV[5])`, ``},
@@ -309,8 +309,8 @@ func mutants() []mutant {
 // electing are the breaks of lib_elect.lua and lib_lost.lua.
 func electing(script string) []mutant {
 	return []mutant{
-		{script, "election", `m.order > best.order or`, `m.order < best.order or`},
-		{script, "election", `m.order == best.order and m.gen > best.gen`, `m.order == best.order and m.gen < best.gen`},
+		{script, "election", `not best or m.order > best.order`, `not best or m.order < best.order`},
+		{script, "election", `return m.gen > best.gen`, `return m.gen < best.gen`},
 		{script, "registry", `m.gen and m.state == "r" and`, `m.gen and`},
 		{script, "releases", `m.state == "r" and not m.standby`, `m.state == "r"`},
 		{script, "election", `local epoch = int(rise("epoch"))`, `local epoch = redis.call("HGET", meta, "epoch") or "1"`},

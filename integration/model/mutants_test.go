@@ -34,6 +34,17 @@ func (m mutant) mustBeFound(t *testing.T, original *search, source string) {
 	}
 }
 
+// Each break still has its place in the scripts. This is a test of its own, because one run tries only a few breaks.
+func TestMutants_haveTheirPlaces(t *testing.T) {
+	t.Parallel()
+	originals := sources(t)
+	for _, m := range append(mutants(), perPromise()...) {
+		if n := len(find(m.old).FindAllStringIndex(originals[m.script], -1)); n != 1 {
+			t.Errorf("%q stands %d times in %s, not once: look for what took its place", m.old, n, m.script)
+		}
+	}
+}
+
 // mutantStates bounds how many states that differ are searched, and so the cost of a mutant that survives.
 const mutantStates = 3000
 
