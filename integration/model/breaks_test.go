@@ -299,7 +299,7 @@ func mutants() []mutant {
 			mutant{script, room, `return lease and tonumber(lease) > now, member`, `return lease, member`},
 			mutant{script, "restarts", `or string.match(member, "^(%d+) %d+ %a %d %a+ %a+") ~= gen`, ``})
 	}
-	list = append(list, mutant{"state", "sticky", `incumbent.order == best.order`, `true`})
+	list = append(list, mutant{"state", "sticky", `incumbent.order == best.order and incumbent.release == best.release`, `true`})
 	for _, script := range []string{"state", "heartbeat", "deregister"} {
 		list = append(list, electing(script)...)
 	}
