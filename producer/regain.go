@@ -55,7 +55,7 @@ func (t *term) regainDeclared(ctx context.Context) error {
 	defer cancel()
 	patience := time.AfterFunc(callLimit(t.session), cancel)
 	defer patience.Stop()
-	restored, _, err := t.regainFrom(asks, Declared, func() {
+	restored, unread, err := t.regainFrom(asks, Declared, func() {
 		t.progress.made()
 		patience.Reset(callLimit(t.session))
 	})
@@ -64,7 +64,10 @@ func (t *term) regainDeclared(ctx context.Context) error {
 		t.log.Error().Err(err).Msg("cannot ask the archive for the declared schedules: those that redis does not know begin anew")
 		err = nil
 	}
-	return err
+	if err != nil || len(unread) == 0 {
+		return err
+	}
+	return t.tellUnread(calls, unread, "they begin anew")
 }
 
 func (t *term) tellRestored(schedules int) {
@@ -125,18 +128,29 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 	if len(unread) == 0 {
 		return t.q.NoteRegained(calls, queue.FromArchive)
 	}
-	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore schedules that redis lost: a newer release may")
-	return t.q.Tell(calls, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
+	return t.tellUnread(calls, unread, "a newer release may")
+}
+
+func (t *term) tellUnread(ctx context.Context, unread []error, then string) error {
+	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore schedules that redis lost: " + then)
+	return t.q.Tell(ctx, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
 }
 
 // regainFrom restores the schedules of an origin that the archive has, and of which Redis knows nothing. It calls step when the archive
-// is open, and after each answer. It also returns the errors of those that cannot be read here.
+// is open, and after each answer. It also returns the errors of those that cannot be read here. Their origin is not known: of Declared are
+// those that this release declares.
 func (t *term) regainFrom(ctx context.Context, origin string, step func()) (restored int, unread []error, err error) {
 	a, err := t.cfg.Archive.Archive(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
 	step()
+	declares := map[string]bool{}
+	if origin == Declared {
+		for _, s := range t.cfg.Declared() {
+			declares[s.Name] = true
+		}
+	}
 	calls := eachCall{ctx, callLimit(t.session)}
 	err = eachUnknown(ctx, calls, t.q, a, func(page []archive.Schedule) error {
 		step()
@@ -144,7 +158,9 @@ func (t *term) regainFrom(ctx context.Context, origin string, step func()) (rest
 		for i := range page {
 			e, err := archivedEntry(&page[i], t.q.Seal())
 			if err != nil {
-				unread = append(unread, err)
+				if origin == Applied || declares[page[i].Name] {
+					unread = append(unread, err)
+				}
 				continue
 			}
 			if e == nil || e.head.Origin != origin {

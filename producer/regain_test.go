@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,6 +115,33 @@ func TestRegain_alsoIfSomebodyAppliedAScheduleBefore(t *testing.T) {
 		must(t, tn.regainDeclared(ctx))
 		must(t, tn.takeStock(ctx))
 		w.wantAnchor("mine", anchor)
+	})
+}
+
+// A declared schedule whose row cannot be read begins anew, and the leader says so before. Others may still be restored.
+func TestRegain_saysWhichDeclaredSchedulesBeginAnew(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		tn := w.lead("one", "v1", declare("mine"))
+		var err error
+		rows := []archive.Schedule{{Name: "hand", Definition: "damaged", Last: "1"}, {Name: "mine", Definition: "damaged", Last: "1"}}
+		tn.cfg.Archive, err = archive.NewSource(&kept{list: rows}, w.ns, zerolog.Nop())
+		must(t, err)
+		must(t, tn.regainDeclared(ctx))
+		list, err := w.q.Events(ctx, time.Time{}, 1000)
+		must(t, err)
+		var lost []map[string]string
+		for _, e := range list {
+			if e.Kind == "schedules lost" {
+				lost = append(lost, e.Fields)
+			}
+		}
+		if len(lost) != 1 || lost[0]["schedules"] != "1" || !strings.Contains(lost[0]["error"], "mine") {
+			t.Errorf("%v", lost)
+		}
+		must(t, tn.takeStock(ctx))
+		w.entry("mine")
 	})
 }
 

@@ -56,7 +56,7 @@ func (r *revision) values() []any {
 func revisionsOf(list []archive.Revision) []row {
 	rows := make([]row, len(list))
 	for i, r := range list {
-		rows[i] = &revision{schedule: name(r.Schedule), number: r.Number, at: at(r.At), what: text(r.What), who: text(r.Who), says: text(r.Definition)}
+		rows[i] = &revision{schedule: name(r.Schedule), number: r.Number, at: at(r.At), what: text(r.What), who: text(r.Who), says: whole(r.Definition)}
 	}
 	return rows
 }
@@ -94,7 +94,7 @@ func (k *kept) values() []any { return []any{&k.Name, &k.Definition, &k.Last, &k
 func keptOf(list []archive.Schedule) (rows []row) {
 	for _, s := range list {
 		if s.Definition != "" {
-			rows = append(rows, &kept{name(s.Name), text(s.Definition), text(s.Last), text(s.Pause)})
+			rows = append(rows, &kept{name(s.Name), whole(s.Definition), text(s.Last), text(s.Pause)})
 		}
 	}
 	return rows

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,29 @@ func TestArchive_readsAHundredIfNobodySaysHowMany(t *testing.T) {
 		must(t, err)
 		if len(revisions) != 100 || revisions[0].Number != 150 {
 			t.Errorf("%d revisions, want the newest 100", len(revisions))
+		}
+	})
+}
+
+// A definition holds its payload, and payload_limit may be raised over what other texts have.
+func TestArchive_cutsNoDefinition(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a := open(t, url)
+		long := strings.Repeat("d", 2<<20)
+		b := batch(archive.Position{}, ran(now, 0, 1))
+		b.Schedules = []archive.Schedule{{Name: "report", Definition: long, Last: "last"}}
+		b.Revisions = []archive.Revision{{Schedule: "report", Number: 1, At: now, What: "made", Definition: long}}
+		must(t, a.Add(t.Context(), archive.Position{}, b))
+		list, err := a.Schedules(t.Context(), "", 10)
+		must(t, err)
+		if len(list) != 1 || list[0] != b.Schedules[0] {
+			t.Errorf("%d schedules, want one that is whole", len(list))
+		}
+		said, err := a.Revisions(t.Context(), "report", 0, 10)
+		must(t, err)
+		if len(said) != 1 || said[0].Definition != long {
+			t.Errorf("%d revisions, want one that is whole", len(said))
 		}
 	})
 }

@@ -140,6 +140,36 @@ func TestArchiver_countsWhatRedisDroppedBefore(t *testing.T) {
 	}, "an event tells")
 }
 
+// Nothing of the history is archived yet, beside runs that are. Its first entries are dropped before they are archived.
+func TestArchiver_countsWhatRedisDroppedOfABeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	w.note(1)
+	w.must(w.rdb.XTrimMaxLen(t.Context(), w.keys.History, 0).Err()) // before there was an archive
+	run := w.add(w.keys.Runs, "tasks", 1)[0]
+	stop := w.follow("a")
+	testredis.Eventually(t, patience, func() bool {
+		at, err := a.Position(t.Context())
+		return err == nil && at.Runs == run
+	}, "the run is archived")
+	stop()
+	at, err := a.Position(t.Context())
+	w.must(err)
+	w.note(50)
+	kept := w.note(20)
+	w.must(w.rdb.XTrimMinID(t.Context(), w.keys.History, kept[0]).Err())
+	w.follow("b")
+	w.eventually(a, kept)
+	list, err := a.Lost(t.Context(), time.Time{})
+	if err != nil || len(list) != 1 || list[0].Entries != 50 || list[0].Stream != "history" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if list[0].From.After(at.At) || !list[0].To.Equal(history.At(kept[0])) {
+		t.Errorf("%+v, want from %v to %s", list[0], at.At, kept[0])
+	}
+}
+
 // A failover may take the end of the stream, which is archived already. Later entries are archived, and nothing counts as lost.
 func TestArchiver_aStreamThatWentBackGoesOn(t *testing.T) {
 	t.Parallel()
@@ -149,6 +179,7 @@ func TestArchiver_aStreamThatWentBackGoesOn(t *testing.T) {
 	stop := w.follow("a")
 	w.eventually(a, want)
 	stop()
+	w.must(w.rdb.XTrimMinID(t.Context(), w.keys.History, want[30]).Err()) // these are archived: it begins again at the first one
 	w.must(w.rdb.XDel(t.Context(), w.keys.History, want[90:]...).Err())
 	want = append(want, w.note(5)...)
 	w.follow("b")

@@ -91,6 +91,57 @@ func TestArchiver_tellsWhichRevisionsItMissed(t *testing.T) {
 	}, "an event and the observer tell")
 }
 
+// After a failover all schedules are read anew, a page at a time. Their archived revisions that Redis has dropped are no loss.
+func TestArchiver_readsRevisionsAnewWithoutALoss(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testredis.Real(t), sqlite(t), queue.Caps{})
+	a := w.archive()
+	for i := range 100 { // a page
+		w.says(fmt.Sprint("few", i), 1)
+	}
+	stop := w.follow("a")
+	for range 2 {
+		w.says("many", 40)
+		w.revisions(a, "many")
+	}
+	want := w.note(20)
+	w.eventually(a, want)
+	stop()
+	before, err := a.Position(t.Context())
+	w.must(err)
+	w.must(w.rdb.XDel(t.Context(), w.keys.History, want[10:]...).Err())
+	want = append(want, w.note(1)...)
+	w.follow("b")
+	w.eventually(a, want)
+	testredis.Eventually(t, patience, func() bool {
+		at, err := a.Position(t.Context())
+		return err == nil && at.Schedules == before.Schedules
+	}, "all schedules were read anew")
+	if list, err := a.Lost(t.Context(), time.Time{}); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// The tables are gone, and with them revisions that Redis has dropped since.
+func TestArchiver_tellsWhichRevisionsWentWithTheTables(t *testing.T) {
+	t.Parallel()
+	url := sqlite(t)
+	w := newWorld(t, testredis.Real(t), url, queue.Caps{})
+	a := w.archive()
+	w.follow("a")
+	for range 2 {
+		w.says("many", 40)
+		w.revisions(a, "many")
+	}
+	w.empty(url)
+	w.says("many", 1)
+	w.revisions(a, "many")
+	list, err := a.Lost(t.Context(), time.Time{})
+	if err != nil || len(list) != 1 || list[0].Stream != "revisions" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // now is the clock of Redis.
 func (w *world) now() time.Time {
 	w.Helper()

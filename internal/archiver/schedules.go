@@ -13,6 +13,7 @@ import (
 // readSchedules reads the revisions of schedules that were changed. Redis has the last 50 of each; of those that are archived already
 // the archive takes no second one.
 func (t *term) readSchedules(ctx context.Context, f *found) error {
+	t.reached = max(t.reached, t.at.Schedules)
 	from := t.at.Schedules
 	if f.history.back { // a failover may have given versions a second time
 		from = 0
@@ -54,16 +55,16 @@ func (t *term) readChanged(ctx context.Context, names []string, said [][]queue.R
 }
 
 // missing notes a loss if revisions of a schedule came and went since the last reading. Each names the one before it, and those up to
-// the position are archived.
+// the highest position are archived: after a failover the position goes down, to read them anew.
 func (t *term) missing(list []queue.Revision, f *found) {
 	for i, r := range list {
 		there := i+1 < len(list) && list[i+1].Number == r.Before
-		if there || r.Before <= t.at.Schedules || !f.follows && !f.anew {
+		if there || r.Before <= t.reached || !f.follows && !f.anew {
 			continue
 		}
 		l := f.lost
 		if l == nil {
-			l = &archive.Loss{From: store.FromMs(t.at.Schedules), To: r.At}
+			l = &archive.Loss{From: store.FromMs(t.reached), To: r.At}
 			if f.anew {
 				l.From = t.since
 			}

@@ -19,7 +19,7 @@ type stream[T any] struct {
 // place is how far a stream is archived.
 type place struct {
 	id    string
-	added int64 // how many entries Redis had added up to there; 0 if that is not known
+	added int64 // how many entries Redis had added up to there, or before its first one without an id; 0 if that is not known
 }
 
 // part is what was read of a stream in one step.
@@ -49,6 +49,16 @@ func (p *part[T]) begins(since time.Time, older bool, at func(*T) time.Time) {
 	}
 }
 
+// drops notes a loss if nothing of a stream was archived yet, and it begins later than at a place. Since is when that was read.
+func (p *part[T]) drops(at place, since time.Time, begins func(*T) time.Time) {
+	if entries := p.was.Added - p.was.Length - at.added; at.id == "" && entries > 0 && len(p.items) > 0 {
+		p.loss = &archive.Loss{From: since, To: begins(&p.items[0]), Entries: entries}
+		if p.loss.To.Before(since) { // another clock
+			p.loss.From = p.loss.To
+		}
+	}
+}
+
 // again is how far before its position the archiver reads anew when the stream has lost its end: entries that were added since
 // may have IDs before the position, if the clock of the new primary is behind. An entry that is read twice is archived once.
 const again = time.Minute
@@ -64,7 +74,11 @@ func (s *stream[T]) read(ctx context.Context, at place, n int) (part[T], error) 
 	if !t.There {
 		older, found, err := s.back(ctx, at.id)
 		if err != nil || found {
-			return part[T]{next: place{id: older}, more: true, back: true, was: t.Stream}, err
+			next := place{id: older}
+			if older == "" {
+				next.added = max(t.Stream.Added-t.Stream.Length, 0) // those before the first are archived
+			}
+			return part[T]{next: next, more: true, back: true, was: t.Stream}, err
 		}
 		p.loss, begins = s.lossOf(at, &t), len(t.Items) > 0
 	}

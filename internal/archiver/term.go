@@ -44,15 +44,16 @@ const askAfter = 10
 // term is what an archiver knows in one term of its instance.
 type term struct {
 	*Archiver
-	by    who
-	at    archive.Position
-	sure  bool      // at is what the archive says
-	idle  int       // steps without anything new since the archive was last asked
-	since time.Time // the namespace is archived since then; zero: nothing was yet
-	older bool      // and since then Redis came back empty
-	noted bool      // Redis knows of both
-	page  int
-	trims bool // Redis lets this instance trim
+	by      who
+	at      archive.Position
+	reached int64     // the highest version of a schedule up to which all is archived
+	sure    bool      // at is what the archive says
+	idle    int       // steps without anything new since the archive was last asked
+	since   time.Time // the namespace is archived since then; zero: nothing was yet
+	older   bool      // and since then Redis came back empty
+	noted   bool      // Redis knows of both
+	page    int
+	trims   bool // Redis lets this instance trim
 	buffer
 }
 
@@ -162,6 +163,9 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 	} else if !t.since.IsZero() {
 		t.older = true
 	}
+	if at.Schedules < t.at.Schedules { // the tables are older, or gone
+		t.reached = 0
+	}
 	t.at, t.sure = at, true
 	return a, nil
 }
@@ -223,9 +227,14 @@ func (t *term) read(ctx context.Context) (f found, err error) {
 		return f, err
 	}
 	f.follows = t.at != (archive.Position{})
+	noted := func(e *history.Entry) time.Time { return e.At }
+	if f.follows {
+		f.history.drops(place{t.at.History, t.at.HistoryAdded}, t.at.At, noted)
+		f.runs.drops(place{t.at.Runs, t.at.RunsAdded}, t.at.At, noted)
+	}
 	if f.anew = !f.follows && !t.since.IsZero(); f.anew {
-		f.history.begins(t.since, t.older, func(e *history.Entry) time.Time { return e.At })
-		f.runs.begins(t.since, t.older, func(e *history.Entry) time.Time { return e.At })
+		f.history.begins(t.since, t.older, noted)
+		f.runs.begins(t.since, t.older, noted)
 		f.events.begins(t.since, t.older, func(e *queue.Event) time.Time { return e.At })
 	}
 	return f, t.readSchedules(ctx, &f)
