@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/onbeat/onbeat/task"
 )
 
 // ErrNoOther: no other instance is ready and could lead, so this one cannot resign. Nothing has changed.
 var ErrNoOther = errors.New("no other instance is ready to lead")
-
-// asksKept is how long a request is kept for a process that was frozen, so that its lease ran out before it heard.
-const asksKept = 24 * time.Hour
 
 // AskToResign makes an instance give up the lead, for a person named by. If it led, another instance leads when AskToResign
 // returns. It stays ready and takes work as before, also when it comes back after a lost lease. It leads again only when no
@@ -34,7 +30,7 @@ func (r *Registry) AskToDrain(ctx context.Context, id, by string) (View, error) 
 }
 
 func (r *Registry) ask(ctx context.Context, what, id, by string) (View, error) {
-	values, err := r.run(ctx, askScript, r.first(), id, what, by, asksKept.Milliseconds())
+	values, err := r.run(ctx, askScript, r.first(), id, what, by)
 	if err == nil {
 		err = map[string]error{"unknown": task.ErrNotFound, "alone": ErrNoOther}[values.Text(0)]
 	}

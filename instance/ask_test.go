@@ -109,16 +109,21 @@ func TestAskToResign_outlivesALostLease(t *testing.T) {
 		a := r.up("a", "v1")
 		r.prove(a)
 		r.askResign(a)
-		r.expire(a, time.Second)
-		r.beat(b)
-		a, _ = r.again(a, "v1")
-		r.ready(a)
-		r.wantLeader("b")
-		r.expire(a, time.Second)
-		r.beat(b)
-		a, _ = r.again(a, "v1")
-		r.ready(a)
-		r.wantLeader("b")
+		aDayLater := func() { must(t, r.rdb.Del(t.Context(), r.q.Keys().Asked).Err()) }
+		for _, lose := range []func(){
+			func() { r.expire(a, time.Second); r.beat(b) },
+			func() { r.expire(a, time.Second); r.beat(b) },
+			func() { aDayLater(); r.expire(a, time.Second); r.beat(b) },
+			aDayLater, // by its own clock alone
+		} {
+			lose()
+			a, _ = r.again(a, "v1")
+			r.ready(a)
+			r.wantLeader("b")
+			if left := r.rdb.PTTL(t.Context(), r.q.Keys().Asked).Val(); left < 23*time.Hour || left > 24*time.Hour {
+				t.Errorf("the request is kept for %v", left)
+			}
+		}
 		r.leave(a)
 		r.up("a", "v1")
 		r.wantLeader("a")

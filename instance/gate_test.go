@@ -273,6 +273,34 @@ func TestDeclare_goesToTheNewer(t *testing.T) {
 	})
 }
 
+// A newer generation of the leader's release that does not lead keeps a person from nothing. A newer release still does.
+func TestRedeclare_yieldsOnlyToANewerRelease(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, rdb *redis.Client) {
+		t.Parallel()
+		r := newRig(t, rdb)
+		b := r.up("b", "v1")
+		a := r.up("a", "v1")
+		declares := func(ask func(context.Context, queue.Term) (bool, time.Duration, error), m member, want bool) {
+			t.Helper()
+			r.wantLeader(m.id)
+			if may, _, err := ask(t.Context(), r.term(m)); err != nil || may != want {
+				t.Fatalf("%s may declare: %v, %v; want %v", m.id, may, err, want)
+			}
+		}
+		declares(r.reg.Declare, a, true)
+		r.askResign(a)
+		declares(r.reg.Declare, b, false)
+		declares(r.reg.Redeclare, b, true)
+		c := r.up("c", "v2")
+		declares(r.reg.Declare, c, true)
+		r.prove(c)
+		r.expire(c, time.Millisecond)
+		r.beat(b)
+		declares(r.reg.Redeclare, b, false)
+	})
+}
+
 func TestConsume_byTheRuleOfTheLeader(t *testing.T) {
 	t.Parallel()
 	rules := map[Consume]struct{ leader, mate, older, starting, draining int }{

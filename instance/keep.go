@@ -134,6 +134,10 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 		s.reign = time.Now().Add(b.Left)
 	}
 	s.cancelRuns(b.Cancel)
+	if b.Order > m.order { // a person has promoted the release: this outlives a Redis that comes back empty
+		m.order = b.Order
+		m.cfg.Order.note(b.Order)
+	}
 	m.keepsUp(ctx)
 	m.tuned(s, b)
 	s.post(lookIn(b))

@@ -226,6 +226,27 @@ func TestManager_forgottenByRedisComesBack(t *testing.T) {
 }
 
 // A process that was stopped and goes on: nothing it sent arrives, and then everything does.
+// The processes of a promoted release know of it, so a Redis that comes back empty does not undo the promotion.
+func TestManager_aPromotionOutlivesRedis(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		old := r.node(Config{ID: "old", Release: "v1"})
+		leads := leading(old.session())
+		wait(t, leads.began, "term of the old")
+		now := r.node(Config{ID: "new", Release: "v2"})
+		wait(t, leading(now.session()).began, "term of the new")
+		_, err := r.reg.Promote(t.Context(), "v1")
+		must(t, err)
+		time.Sleep(DefaultLease) // it hears of it
+		r.forget()
+		again := leading(old.session())
+		now.session()
+		time.Sleep(DefaultLease) // both are ready
+		r.wantLeader("old")
+		wait(t, again.began, "term of the promoted")
+	})
+}
+
 func TestManager_pausedIsFencedAndComesBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {

@@ -104,6 +104,7 @@ type Beat struct {
 	Listens   int           // 1: the caller's channel has a listener; 0: it has none; -1: Redis does not tell
 	Monitor   bool          // the caller is the monitor: it must look whether the leader lives
 	Look      time.Duration // in how long the monitor must look
+	Order     int64         // the order of the caller's release, which a promotion makes larger
 	Orphans   []int64       // generations to recover
 	Cancel    []Cancel      // runs to cancel
 }
@@ -266,7 +267,16 @@ func (r *Registry) Paused(ctx context.Context) (until time.Time, reason string, 
 // generation of its own, is present: an older instance must neither bring back schedules that were removed nor prune ones
 // that were added. If not, the leader asks again after the returned time.
 func (r *Registry) Declare(ctx context.Context, t task.Term) (may bool, again time.Duration, err error) {
-	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds())
+	return r.declare(ctx, t, false)
+}
+
+// Redeclare is Declare for a leader that a person told to read its schedules again: only a newer release keeps it from declaring.
+func (r *Registry) Redeclare(ctx context.Context, t task.Term) (may bool, again time.Duration, err error) {
+	return r.declare(ctx, t, true)
+}
+
+func (r *Registry) declare(ctx context.Context, t task.Term, person bool) (may bool, again time.Duration, err error) {
+	values, err := r.run(ctx, declareScript, r.first(), t.Instance, t.Gen, t.Epoch, releaseGrace.Milliseconds(), flag(person))
 	if err != nil {
 		return false, 0, fmt.Errorf("declare: %w", err)
 	}
@@ -285,12 +295,13 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, gen int64, lease ti
 	if err != nil {
 		return Beat{}, fmt.Errorf("heartbeat: %w", err)
 	}
-	left, late, look, n := values.Int(viewed), values.Int(viewed+1), values.Int(viewed+3), int(values.Int(viewed+4))
+	left, late, look, n := values.Int(viewed), values.Int(viewed+1), values.Int(viewed+3), int(values.Int(viewed+5))
 	b := Beat{
 		View: viewOf(values), Left: time.Duration(left) * time.Millisecond, Overslept: late == 1,
 		Listens: int(values.Int(viewed + 2)), Monitor: look >= 0, Look: time.Duration(max(look, 0)) * time.Millisecond,
+		Order: values.Int(viewed + 4),
 	}
-	rest := viewed + 5
+	rest := viewed + 6
 	for i := range n {
 		b.Orphans = append(b.Orphans, values.Int(rest+i))
 	}

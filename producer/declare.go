@@ -22,7 +22,7 @@ func (t *term) declare(ctx context.Context, inv *inventory) error {
 	if inv.declared == nil {
 		return nil
 	}
-	may, again, err := t.reg.Declare(ctx, t.term)
+	may, again, err := t.mayDeclare(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,13 @@ func (t *term) declare(ctx context.Context, inv *inventory) error {
 	return nil
 }
 
+func (t *term) mayDeclare(ctx context.Context) (may bool, again time.Duration, err error) {
+	if t.insists {
+		return t.reg.Redeclare(ctx, t.term)
+	}
+	return t.reg.Declare(ctx, t.term)
+}
+
 // tellRetired warns of the schedules that the release no longer declares: one left out by mistake would end in silence.
 // Moved are the changes that were not made.
 func (t *term) tellRetired(changes []queue.Change, moved []int) {
@@ -74,7 +81,7 @@ func (t *term) tellRetired(changes []queue.Change, moved []int) {
 
 // ask declares the schedules if this leader may by now. It is called every second, so it reads no schedule until it may.
 func (t *term) ask(ctx context.Context) error {
-	may, again, err := t.reg.Declare(ctx, t.term)
+	may, again, err := t.mayDeclare(ctx)
 	if err == nil && !may {
 		t.askAgain = time.After(again)
 		return nil

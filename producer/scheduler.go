@@ -86,8 +86,8 @@ func NewScheduler(rdb redis.UniversalClient, namespace string, cfg SchedulerConf
 	}, nil
 }
 
-// Redeclare makes the leader read and compare the declared schedules again. On an instance that does not lead, that happens
-// when it leads next.
+// Redeclare makes the leader read and compare the declared schedules again, and declare them though a newer instance of its
+// release did. An instance that does not lead reads them when it leads next, and then yields to that one.
 func (s *Scheduler) Redeclare() { s.redeclare.Ring() }
 
 // Run pushes slots in every term of the session. It returns when the session drains or ends.
@@ -139,6 +139,7 @@ type term struct {
 	bereft  bool // Redis came back empty, and this instance remembers no schedules
 	regains bool // it looks, beside, for those that the archive knows
 
+	insists  bool             // in this term a person told it to read the schedules again
 	yields   bool             // a newer release's schedules are in force
 	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
@@ -146,6 +147,10 @@ type term struct {
 // run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *term) run(ctx context.Context) error {
 	t.session.Reconnected() // all is read now, so an earlier reconnect does not matter
+	select {
+	case <-t.redeclare: // nor a request from before: another leader may have declared since
+	default:
+	}
 	if err := t.insist(ctx, t.regainDeclared); err != nil {
 		return err
 	}
@@ -187,6 +192,7 @@ func (t *term) run(ctx context.Context) error {
 				err = t.insist(ctx, t.refresh)
 			}
 		case <-t.redeclare:
+			t.insists, t.yields = true, false
 			err = t.insist(ctx, t.takeStock)
 		case <-again:
 			again = nil

@@ -146,6 +146,27 @@ func TestDeclare_again_afterTheNewerLeft(t *testing.T) {
 	})
 }
 
+// A person has the leader read its schedules again, though a newer instance of its release declared and is present. A request
+// from before it led says nothing about what that one declared since.
+func TestRedeclare_byAnOlderInstanceThatLeads(t *testing.T) {
+	t.Parallel()
+	undoing(t, func(t *testing.T, w *world) {
+		older := w.start("v1", ticking("changed"))
+		w.leads(older)
+		newer := w.start("v1", ticking("stored"))
+		w.leads(newer)
+		older.redeclare()
+		_, err := w.reg.AskToResign(t.Context(), newer.id, "")
+		must(t, err)
+		w.leads(older)
+		time.Sleep(5 * time.Second)
+		w.wants("nobody asked:", "stored")
+		older.redeclare()
+		time.Sleep(time.Second)
+		w.wants("a person asked:", "changed")
+	})
+}
+
 // A retired schedule is not kept any more if a client deletes its successor, or makes a schedule of its name by hand.
 func TestDeclare_whatWasDeletedByHandIsNotKept(t *testing.T) {
 	t.Parallel()

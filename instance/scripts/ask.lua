@@ -9,7 +9,7 @@
 -- then does what it does at SIGTERM.
 --
 -- KEYS[1..15] see lib_elect.lua
--- ARGV[1] id  [2] resign or drain  [3] who asks  [4] how long the request is kept for a process that was frozen (ms)
+-- ARGV[1] id  [2] resign or drain  [3] who asks
 -- Returns {what became of the request, view...}: "done", also if it had been asked before; "unknown": no such instance is
 -- registered; "alone": it should resign, and no other instance could lead.
 -- O(instances + requests).
@@ -35,12 +35,11 @@ local function keep()
   local all = redis.call("HGETALL", asked)
   for i = 1, #all, 2 do
     local at = num(string.match(all[i + 1], " (%d+)$"))
-    if not at or at + tonumber(ARGV[4]) <= now then
+    if not at or at + asks_kept <= now then
       redis.call("HDEL", asked, all[i])
     end
   end
   ask(id, int(m.gen), what)
-  redis.call("PEXPIRE", asked, ARGV[4])
   record(events, cap_events, "event", what == "drain" and "asked to drain" or "asked to resign", "instance", id,
     "release", m.release, "by", ARGV[3])
 end

@@ -2,10 +2,12 @@
 -- present. So the leader may declare, unless a newer release, or a newer generation of its own release, has declared before
 -- and is present. A release is present while it has a registered instance that does not drain, and for a while after its
 -- last instance was lost. An older instance that leads meanwhile must not bring back schedules that the newer release
--- removed, nor prune those that it added.
+-- removed, nor prune those that it added. If a person tells the leader to read its schedules again, newer generations of its own
+-- release do not count: they do not lead, so nobody would declare.
 --
 -- KEYS[1..15] see lib_elect.lua
 -- ARGV[1] id  [2] generation  [3] epoch  [4] how long a release, or a generation, may be lost and count as present (ms)
+-- ARGV[5] "1": a person asks for it
 -- Returns {1 or 0, when 0: in how many ms to ask again}. The wait ends when all newer instances have left, or were lost
 -- longer than ARGV[4] ago.
 -- Errors: FENCED, NOTLEADER. O(instances + releases).
@@ -63,7 +65,7 @@ for i = 1, #declared, 2 do
   local stays = present(order, gen, gone)
   if stays == 0 then
     redis.call("HDEL", declarers, declared[i])
-  elseif order > m.order or order == m.order and gen > m.gen then
+  elseif order > m.order or order == m.order and gen > m.gen and ARGV[5] ~= "1" then
     wait = math.max(wait, stays)
   end
 end

@@ -9,8 +9,8 @@
 -- ARGV[7] how late the monitor may be before another takes its place  [8] how long after a due time the monitor looks
 -- ARGV[9] the time between two looks while nobody watches (all ms)
 -- Returns {view..., the rest of the leader's lease (ms, -1 without a leader), overslept 0|1, whether the caller's channel
---   has a listener (1, 0; -1: Redis does not tell), in how many ms to look (-1: the caller is not the monitor), n orphans,
---   orphans..., cancel requests as field, value...}.
+--   has a listener (1, 0; -1: Redis does not tell), in how many ms to look (-1: the caller is not the monitor), the order of
+--   its release, n orphans, orphans..., cancel requests as field, value...}.
 -- Overslept: a watcher is late, or the caller believes that it watches and does not. The caller must look for due tasks.
 -- Monitor: the one candidate that looks whether the leader lives, see look.lua.
 -- Orphans go to the leader, and to the caller whose heartbeat found lost instances.
@@ -92,6 +92,7 @@ local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]
 reply[#reply + 1] = overslept and 1 or 0
 reply[#reply + 1] = listens and (heard and 1 or 0) or -1
 reply[#reply + 1] = int(stands_by(reply[2], parse(redis.call("HGET", members, id))))
+reply[#reply + 1] = int(parse(redis.call("HGET", members, id)).order or 0)
 local lost = {}
 if found or reply[2] == id then
   -- Return a few at a time, and others each second: some may hold tasks that only another release can read.

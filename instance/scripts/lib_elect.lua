@@ -394,9 +394,11 @@ local function asked_of(id, gen)
 end
 
 -- ask keeps what a person asked of an instance, so that a process that was frozen, and whose lease ran out, still hears of it
--- when it registers again.
+-- when it registers again within a day.
+local asks_kept = 86400000
 local function ask(id, gen, what)
   redis.call("HSET", asked, id, what .. " " .. gen .. " " .. int(now))
+  redis.call("PEXPIRE", asked, asks_kept)
 end
 
 -- absent forgets a release, because its last instance left.

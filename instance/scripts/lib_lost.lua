@@ -88,6 +88,9 @@ local function sweep()
       if m.state == "d" then
         lease_end = 0
       end
+      if m.resigned then
+        ask(id, int(m.gen), "resign") -- its entry is gone: the day for which a request is kept begins now
+      end
       over(m, lease_end)
       if m.release ~= "" then
         ends[m.release] = math.max(ends[m.release] or 0, lease_end)

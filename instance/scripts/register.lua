@@ -132,7 +132,7 @@ if release ~= "" then
   redis.call("HSET", releases, release, int(order) .. " 0")
 end
 -- A process that comes back does what it was asked before. A new process with the same ID was not asked.
-local what = ARGV[9] ~= "0" and asked_of(id, ARGV[9])
+local what = ARGV[9] ~= "0" and asked_of(id, ARGV[9]) or before.resigned and int(before.gen) == ARGV[9] and "resign"
 if what then
   ask(id, int(gen), what)
 else

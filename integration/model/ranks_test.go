@@ -148,6 +148,9 @@ func (b *book) sweep(now int64) {
 				end = 0 // it drained, which counts as leaving
 			}
 			b.over(m, end, now)
+			if m.resigned { // the request is kept from now on
+				b.asked[m.id] = request{"resign", m.rank.gen, now}
+			}
 			lost[m.release] = max(lost[m.release], end)
 		}
 	}
