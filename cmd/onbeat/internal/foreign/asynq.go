@@ -128,9 +128,9 @@ func (j *Jobs) asynqEntry(at Place, e *entry, zone string) {
 			j.leave(at, e.typ+" "+e.spec+": not read", "")
 			return
 		}
-		s.Every = max(d, time.Second) // robfig/cron rounds up
+		s.Every = max(d, time.Second).Truncate(time.Second) // as robfig/cron does
 	} else {
-		s.Rule = asCron("", spec, zone).Rule
+		s.Rule = asRobfig("", spec, zone).Rule
 	}
 	s.Missed = schedule.MissedSkip
 	var ok bool

@@ -16,7 +16,7 @@ import (
 
 var (
 	beatName  = regexp.MustCompile(`(?:CELERY_?BEAT_SCHEDULE|beat_schedule)['"\]]*\s*[=:]\s*\{`)
-	beatZone  = regexp.MustCompile(`(?m)(?:\bCELERY_TIMEZONE|\btimezone)\s*=\s*['"]([A-Za-z0-9_/+-]+)['"]`)
+	beatZone  = regexp.MustCompile(`(?m)^[ \t]*(?:[^#\s].*?)??\b(?:CELERY_TIMEZONE|timezone)(?:['"]\s*\]?)?\s*[=:]\s*(?:['"]([A-Za-z0-9_/+-]+)['"]|[^\s=])`)
 	beatAdded = regexp.MustCompile(`\.add_periodic_task\s*\(|beat_schedule\s*(?:\[|\.update)`)
 )
 
@@ -27,14 +27,21 @@ func (j *Jobs) Celery(file string, data []byte, zone string) error {
 	if strings.HasPrefix(strings.TrimSpace(text), "[") {
 		return j.fixture(file, data, zone)
 	}
-	if m := beatZone.FindStringSubmatch(text); m != nil {
-		zone = m[1]
-	}
 	found := beatName.FindAllStringIndex(text, -1)
-	for _, m := range found {
+	schedules := make([]any, len(found))
+	var settings strings.Builder // the text without the schedules, whose arguments may have a zone of their own
+	from := 0
+	for i, m := range found {
 		p := &python{text: text, at: m[1] - 1}
-		at := Place{file, p.line()}
-		entries, ok := p.operand().(pyDict)
+		schedules[i] = p.operand()
+		settings.WriteString(text[from:max(from, m[0])])
+		from = max(from, p.at)
+	}
+	settings.WriteString(text[from:])
+	zone = j.beatZone(file, settings.String(), zone)
+	for i, m := range found {
+		at := Place{file, 1 + strings.Count(text[:m[1]], "\n")}
+		entries, ok := schedules[i].(pyDict)
 		if !ok {
 			j.leave(at, "the schedule is not written out", "write it as a dict of literals")
 			continue
@@ -63,6 +70,20 @@ func (j *Jobs) Celery(file string, data []byte, zone string) error {
 		return refused("no beat_schedule in it")
 	}
 	return nil
+}
+
+// beatZone returns the zone that the settings name.
+func (j *Jobs) beatZone(file, settings, zone string) string {
+	all := beatZone.FindAllStringSubmatch(settings, -1)
+	for _, m := range all {
+		if m[1] != "" {
+			return m[1]
+		}
+	}
+	if len(all) > 0 {
+		j.note(Place{File: file}, "the zone is not written out: crontabs are in "+zone, "name it: --timezone Europe/Berlin")
+	}
+	return zone
 }
 
 func (j *Jobs) beat(at Place, name string, entry pyDict, zone string) {
@@ -159,7 +180,7 @@ func plain(v any) (any, error) {
 	case pyCall:
 		return nil, refused(v.name + "(…) is not JSON")
 	case unread:
-		return nil, refused(comment(string(v)) + " is not JSON")
+		return nil, refused(comment(string(v)) + " is not read")
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			return nil, refused("a number that is not JSON")

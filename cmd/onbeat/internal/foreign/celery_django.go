@@ -21,7 +21,8 @@ type periodicTask struct {
 	Args, Kwargs  string // JSON
 	Queue         *string
 	Enabled       *bool
-	OneOff        bool `json:"one_off"`
+	OneOff        bool   `json:"one_off"`
+	StartTime     string `json:"start_time"`
 	Expires       any
 	ExpireSeconds any `json:"expire_seconds"`
 	Priority      any
@@ -123,6 +124,7 @@ func (j *Jobs) periodic(at Place, t *periodicTask, rules map[string]json.RawMess
 		j.leave(at, t.Name+": "+err.Error(), "")
 		return
 	}
+	rule.Start = t.StartTime
 	args, kwargs := json.RawMessage("[]"), json.RawMessage("{}")
 	if t.Args != "" {
 		args = json.RawMessage(t.Args)

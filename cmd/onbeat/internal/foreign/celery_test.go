@@ -28,6 +28,9 @@ app.conf.beat_schedule = {
     'solar': {'task': 't', 'schedule': solar('sunset', -37.81, 144.96)},
     'variable': {'task': 't', 'schedule': INTERVAL if X[1:2] else f(a, {1: 2})},
     'argument': {'task': 't', 'schedule': 1, 'args': (settings.X, )},
+    'large': {'task': 't', 'schedule': 1, 'args': (9007199254740993, )},
+    'larger': {'task': 't', 'schedule': 1, 'args': [3 * 3002399751580331, -9007199254740993]},
+    'exact': {'task': 't', 'schedule': 1, 'args': [9007199254740991, -1e300, 1e-7, 1.5e-9]},
     'relative': {'task': 't', 'schedule': 1, 'relative': True},
     f'computed{1}': {'task': 't', 'schedule': 1},
 }
@@ -55,6 +58,7 @@ func TestCelery_ofAModule(t *testing.T) {
 		{"fifteen", "t", "*/15 * * * *", london, 0, ""},
 		{"first", "t", "0 0 * * sun#1", london, 0, ""},
 		{"product", "t", "", "", 2 * time.Hour, ""},
+		{"exact", "t", "", "", time.Second, `{"args":[9007199254740991,-1e+300,1e-7,1.5e-9],"kwargs":{}}`},
 		{"relative", "t", "", "", time.Second, ""},
 	} {
 		if i == len(list) {
@@ -70,8 +74,40 @@ func TestCelery_ofAModule(t *testing.T) {
 		t.Errorf("%+v", list[1])
 	}
 	wantNotes(t, &jobs, [2]string{"shop.py:6", "Python"}, [2]string{"shop.py:12", "expires"}, [2]string{"-shop.py:18", "both"}, [2]string{"-shop.py:19", "solar"},
-		[2]string{"-shop.py:20", "INTERVAL"}, [2]string{"-shop.py:21", "settings.X"}, [2]string{"shop.py:22", "relative"}, [2]string{"-shop.py:23", "not written out"},
-		[2]string{"-shop.py:27", "add_periodic_task"})
+		[2]string{"-shop.py:20", "INTERVAL"}, [2]string{"-shop.py:21", "settings.X"}, [2]string{"-shop.py:22", "9007199254740993"}, [2]string{"-shop.py:23", "3002399751580331"},
+		[2]string{"shop.py:25", "relative"}, [2]string{"-shop.py:26", "not written out"}, [2]string{"-shop.py:30", "add_periodic_task"})
+}
+
+// The zone of a module is read however it is written, outside of comments and of the schedule. One that only Python knows is named.
+func TestCelery_findsTheZone(t *testing.T) {
+	t.Parallel()
+	const entry = "beat_schedule = {'a': {'task': 'x', 'schedule': crontab(0, 0), 'kwargs': {'timezone': 'Asia/Tokyo'}}}\n"
+	for text, want := range map[string]string{
+		"timezone = 'Asia/Seoul'\n":                                 "Asia/Seoul",
+		"CELERY_TIMEZONE = 'Asia/Seoul'\n":                          "Asia/Seoul",
+		"app.conf.update(enable_utc=True, timezone='Asia/Seoul')\n": "Asia/Seoul",
+		"app.conf.update({\"timezone\": 'Asia/Seoul'})\n":           "Asia/Seoul",
+		"app.conf[\"timezone\"] = 'Asia/Seoul'\n":                   "Asia/Seoul",
+		"  # timezone = 'Asia/Seoul'\n":                             "",
+		"from x import timezone\nif timezone == 'Asia/Seoul': y\n":  "",
+	} {
+		for _, module := range []string{text + entry, entry + text} {
+			var jobs foreign.Jobs
+			if err := jobs.Celery("m.py", []byte(module), "UTC"); err != nil {
+				t.Fatal(err)
+			}
+			if list := wantSame(t, &jobs); len(list) != 1 || list[0].Timezone != want || len(jobs.Notes) != 1 {
+				t.Errorf("%q: %+v %v", module, list, jobs.Notes)
+			}
+		}
+	}
+	for _, text := range []string{"CELERY_TIMEZONE = TIME_ZONE\n", "app.conf.timezone = os.environ['TZ']\n"} {
+		var jobs foreign.Jobs
+		if err := jobs.Celery("m.py", []byte(text+entry), "UTC"); err != nil {
+			t.Fatal(err)
+		}
+		wantNotes(t, &jobs, [2]string{"m.py", "zone"}, [2]string{"m.py:2", "Python"})
+	}
 }
 
 // Of two entries of one name, Python keeps the later: both would double the job.
@@ -92,8 +128,8 @@ const fixture = `[
 {"model": "django_celery_beat.intervalschedule", "pk": 1, "fields": {"every": 5, "period": "minutes"}},
 {"model": "django_celery_beat.crontabschedule", "pk": 1, "fields": {"minute": "0", "hour": "4", "day_of_month": "*", "month_of_year": "*", "day_of_week": "1, 2", "timezone": "Asia/Seoul"}},
 {"model": "django_celery_beat.periodictask", "pk": 1, "fields": {"name": "celery.backend_cleanup", "task": "celery.backend_cleanup", "crontab": 1}},
-{"model": "django_celery_beat.periodictask", "pk": 2, "fields": {"name": "Poll the shop", "task": "shop.poll", "interval": 1, "crontab": null, "args": "[1]", "kwargs": "{}", "queue": "low", "enabled": true, "priority": 3}},
-{"model": "django_celery_beat.periodictask", "pk": 3, "fields": {"name": "report", "task": "shop.report", "interval": null, "crontab": 1, "args": "[]", "kwargs": "{\"day\": \"x\"}", "queue": null, "enabled": true}},
+{"model": "django_celery_beat.periodictask", "pk": 2, "fields": {"name": "Poll the shop", "task": "shop.poll", "interval": 1, "crontab": null, "args": "[1, 1E5, 2e-30, \"1e5\"]", "kwargs": "{}", "queue": "low", "enabled": true, "priority": 3}},
+{"model": "django_celery_beat.periodictask", "pk": 3, "fields": {"name": "report", "task": "shop.report", "interval": null, "crontab": 1, "args": "[]", "kwargs": "{\"day\": \"x\"}", "queue": null, "enabled": true, "start_time": "2030-01-31T09:00:00Z"}},
 {"model": "django_celery_beat.periodictask", "pk": 4, "fields": {"name": "off", "task": "x", "interval": 1, "enabled": false}},
 {"model": "django_celery_beat.periodictask", "pk": 5, "fields": {"name": "sun", "task": "x", "solar": 1}}
 ]`
@@ -108,10 +144,10 @@ func TestCelery_ofAFixture(t *testing.T) {
 	if len(list) != 2 {
 		t.Fatalf("%+v", list)
 	}
-	if s := list[0]; s.Name != "Poll-the-shop" || s.Task != "shop.poll" || s.Every != 5*time.Minute || s.Queue != "low" || asJSON(t, s.Payload) != `{"args":[1],"kwargs":{}}` {
+	if s := list[0]; s.Name != "Poll-the-shop" || s.Task != "shop.poll" || s.Every != 5*time.Minute || s.Queue != "low" || asJSON(t, s.Payload) != `{"args":[1,100000,2e-30,"1e5"],"kwargs":{}}` {
 		t.Errorf("%+v %s", s, s.Payload)
 	}
-	if s := list[1]; s.Cron != "0 4 * * 1,2" || s.Timezone != "Asia/Seoul" || asJSON(t, s.Payload) != `{"args":[],"kwargs":{"day":"x"}}` {
+	if s := list[1]; s.Cron != "0 4 * * 1,2" || s.Start != "2030-01-31T09:00:00Z" || list[0].Start != "" || s.Timezone != "Asia/Seoul" || asJSON(t, s.Payload) != `{"args":[],"kwargs":{"day":"x"}}` {
 		t.Errorf("%+v %s", s, s.Payload)
 	}
 	wantNotes(t, &jobs, [2]string{"beat.json:6", "priority"}, [2]string{"beat.json:6", "Python"}, [2]string{"-beat.json:8", "not enabled"}, [2]string{"-beat.json:9", "no interval"})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -134,11 +135,21 @@ func (j *Jobs) cronJob(at Place, one *cronJob, zone string) {
 		zone = spec.TimeZone
 	}
 	c := &pod.Containers[0]
-	run := execution{Command: append(slices.Clone(c.Command), c.Args...), Dir: c.WorkingDir}
-	s := asCron(name, spec.Schedule, zone)
+	run, elsewhere, unknown := c.execution()
+	if unknown != "" {
+		j.leave(at, name+": "+unknown+": its value is not in the file", `let a shell put it in: sh -c "… $NAME"`)
+		return
+	}
+	s := asRobfig(name, spec.Schedule, zone)
 	s.Task = "exec"
 	s.Missed = schedule.MissedOnce // the controller starts the latest time that it missed
-	s.Overlap = map[string]schedule.Overlap{"Forbid": schedule.OverlapSkip, "Replace": schedule.OverlapReplace}[spec.ConcurrencyPolicy]
+	s.Overlap = map[string]schedule.Overlap{"Forbid": schedule.OverlapQueue, "Replace": schedule.OverlapReplace}[spec.ConcurrencyPolicy]
+	late, hint := "the latest missed slot runs however late it is", "missed: skip runs none"
+	if spec.StartingDeadlineSeconds != nil && s.Overlap == schedule.OverlapQueue { // a slot waits for the deadline at most
+		s.Overlap = schedule.OverlapSkip
+		late += ", and a slot during a run does not wait for its end"
+		hint += ", and overlap: queue lets one wait"
+	}
 	s.MaxAttempts = 7 // the default of backoffLimit is 6
 	if n := job.BackoffLimit; n != nil {
 		s.MaxAttempts = *n + 1
@@ -146,17 +157,6 @@ func (j *Jobs) cronJob(at Place, one *cronJob, zone string) {
 	s.Backoff.Base, s.Backoff.Cap = 10*time.Second, 6*time.Minute // those of the Job controller
 	if seconds := job.ActiveDeadlineSeconds; seconds != nil {
 		s.Timeout = time.Duration(*seconds) * time.Second
-	}
-	var elsewhere []string
-	for _, e := range c.Env {
-		if e.ValueFrom != nil {
-			elsewhere = append(elsewhere, e.Name)
-			continue
-		}
-		if run.Env == nil {
-			run.Env = map[string]string{}
-		}
-		run.Env[e.Name] = e.Value
 	}
 	s.Payload = run.payload()
 	if !j.add(at, "CronJob "+name, s) {
@@ -176,7 +176,7 @@ func (j *Jobs) cronJob(at Place, one *cronJob, zone string) {
 		say("init containers do not run", "begin the command with their work")
 	}
 	if n := spec.StartingDeadlineSeconds; n != nil {
-		say(fmt.Sprintf("startingDeadlineSeconds %d: the latest missed slot runs however late it is", *n), "missed: skip runs none")
+		say(fmt.Sprintf("startingDeadlineSeconds %d: %s", *n, late), hint)
 	}
 	if n := job.Completions; n != nil && *n != 1 {
 		say(fmt.Sprintf("completions %d: a slot is one run", *n), "let a run enqueue the others")
@@ -185,6 +185,46 @@ func (j *Jobs) cronJob(at Place, one *cronJob, zone string) {
 		say(fmt.Sprintf("parallelism %d: a slot is one run", *n), "let a run enqueue the others")
 	}
 }
+
+// execution returns the run of a container, the variables that are set elsewhere, and the first $(NAME) whose value is not in the file.
+func (c *container) execution() (run execution, elsewhere []string, unknown string) {
+	run.Dir = c.WorkingDir
+	expand := func(text string) string {
+		return reference.ReplaceAllStringFunc(text, func(ref string) string {
+			name := strings.Trim(ref, "$()")
+			value, known := run.Env[name]
+			switch {
+			case ref == "$$":
+				return "$"
+			case known:
+				return value
+			case unknown == "" && (slices.Contains(elsewhere, name) || upper.MatchString(name) || len(c.EnvFrom) > 0 && !strings.Contains(name, " ")):
+				unknown = ref
+			}
+			return ref // Kubernetes has no such variable: it may be of a shell
+		})
+	}
+	for _, e := range c.Env {
+		if e.ValueFrom != nil {
+			elsewhere = append(elsewhere, e.Name)
+			delete(run.Env, e.Name)
+			continue
+		}
+		if run.Env == nil {
+			run.Env = map[string]string{}
+		}
+		run.Env[e.Name] = expand(e.Value)
+	}
+	for _, word := range slices.Concat(c.Command, c.Args) {
+		run.Command = append(run.Command, expand(word))
+	}
+	return run, elsewhere, unknown
+}
+
+var (
+	reference = regexp.MustCompile(`\$(?:\$|\([^)]*\))`) // what Kubernetes expands: $(NAME), and $$ to $
+	upper     = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`) // may be of a Service: no program has such a name
+)
 
 // except lists the keys of a mapping without those that are known.
 func except(all map[string]any, known ...string) []string {

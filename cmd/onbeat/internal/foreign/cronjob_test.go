@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onbeat/onbeat/cmd/onbeat/internal/foreign"
+	"github.com/onbeat/onbeat/schedule"
 )
 
 const manifests = `apiVersion: v1
@@ -97,6 +98,43 @@ func TestCronJobs(t *testing.T) {
 		[2]string{"jobs:5", "resources"}, [2]string{"jobs:5", "init containers"}, [2]string{"jobs:5", "startingDeadlineSeconds 200"}, [2]string{"jobs:5", "parallelism 3"},
 		[2]string{"jobs:35", "container of b"}, [2]string{"-jobs:35", "suspended"}, [2]string{"-jobs:35", "of the image"}, [2]string{"-jobs:35", "2 containers"},
 		[2]string{"-jobs:64", "wrong kind"})
+}
+
+// A Job that runs lets one slot wait, as the controller starts the latest time that it missed.
+func TestCronJobs_forbiddenSlotsWait(t *testing.T) {
+	t.Parallel()
+	jobs := oneCronJob(t, "schedule: '@hourly'\n  concurrencyPolicy: Forbid", "command: [x]")
+	if list := wantSame(t, jobs); len(list) != 1 || list[0].Overlap != schedule.OverlapQueue {
+		t.Errorf("%+v", list)
+	}
+}
+
+// Kubernetes puts variables into a command and into variables. It leaves the references that it does not know to a shell.
+func TestCronJobs_expandVariables(t *testing.T) {
+	t.Parallel()
+	const env = `, env: [{name: A, value: one}, {name: B, value: "$(A)-two $$(A) $(later)"}, {name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}]`
+	jobs := oneCronJob(t, "schedule: '@hourly'", `command: [sh, -c, "$(A) $(B) $(date +%F) $A $$$$(A)"], args: ["$(B)"]`+env)
+	want := `{"command":["sh","-c","one one-two $(A) $(later) $(date +%F) $A $$(A)","one-two $(A) $(later)"],"env":{"A":"one","B":"one-two $(A) $(later)"}}`
+	if list := wantSame(t, jobs); len(list) != 1 || asJSON(t, list[0].Payload) != want {
+		t.Errorf("%s %v", list[0].Payload, jobs.Notes)
+	}
+	for _, container := range []string{
+		`command: ["$(S)"]` + env, `command: [x, "$(SHOP_SERVICE_HOST)"]`, `command: [x], env: [{name: a, value: "$(HOME)"}]`, `command: ["$(x)"], envFrom: [{}]`,
+	} {
+		jobs := oneCronJob(t, "schedule: '@hourly'", container)
+		wantNotes(t, jobs, [2]string{"-jobs:1", "its value is not in the file"})
+	}
+}
+
+func oneCronJob(t *testing.T, spec, container string) *foreign.Jobs {
+	t.Helper()
+	var jobs foreign.Jobs
+	text := "kind: CronJob\nmetadata: {name: x}\nspec:\n  " + spec +
+		"\n  jobTemplate: {spec: {template: {spec: {containers: [{" + container + "}]}}}}\n"
+	if err := jobs.CronJobs("jobs", []byte(text), "UTC"); err != nil {
+		t.Fatal(err)
+	}
+	return &jobs
 }
 
 func TestCronJobs_ofNoYAML(t *testing.T) {

@@ -192,6 +192,36 @@ func asCron(name, cron, zone string) *producer.Schedule {
 	}
 }
 
+// asRobfig is asCron of an expression that robfig/cron read. There a day field with a step is no star, and DST is not smoothed: a time that
+// the clock leaves out has no run, and a time that comes twice has two.
+func asRobfig(name, cron, zone string) *producer.Schedule {
+	hour := ""
+	if fields := strings.Fields(strings.ReplaceAll(cron, "?", "*")); len(fields) == 5 {
+		hour = fields[1]
+		fields[2], fields[4] = dayField(fields[2], "1-31"), dayField(fields[4], "0-6")
+		cron = strings.Join(fields, " ")
+	}
+	s := asCron(name, cron, zone)
+	if s.Timezone != "" && hour != "*" && cron != "@hourly" {
+		s.DST = schedule.DST{Gap: schedule.DSTGapSkip, Overlap: schedule.DSTOverlapBoth}
+	}
+	return s
+}
+
+// dayField writes a day field of robfig/cron so that it begins with a star only if it is one.
+func dayField(field, all string) string {
+	items := strings.Split(field, ",")
+	for i, item := range items {
+		switch rest, star := strings.CutPrefix(item, "*"); {
+		case star && (rest == "" || rest == "/1"):
+			return "*"
+		case star:
+			items[i] = all + rest
+		}
+	}
+	return strings.Join(items, ",")
+}
+
 // An execution is the payload of exec.
 type execution struct {
 	Command []string          `json:"command"`

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -110,7 +111,10 @@ func (p *python) value() any {
 			if !isNumber || !isNumberToo {
 				return p.rest(began)
 			}
-			v = map[string]float64{"+": a + b, "-": a - b, "*": a * b, "/": a / b}[op]
+			n := map[string]float64{"+": a + b, "-": a - b, "*": a * b, "/": a / b}[op]
+			if v = n; !exact(n) {
+				return p.rest(began)
+			}
 			if op == "*" || op == "/" {
 				continue
 			}
@@ -193,7 +197,7 @@ func (p *python) operand() any {
 	case token[0] >= '0' && token[0] <= '9':
 		p.at = end
 		n, err := strconv.ParseFloat(strings.ReplaceAll(token, "_", ""), 64)
-		if err != nil {
+		if err != nil || !strings.ContainsAny(token, ".eE") && !exact(n) {
 			return p.rest(began)
 		}
 		return n
@@ -302,6 +306,9 @@ func (p *python) literal() (text string, ok bool) {
 	}
 	return "", false
 }
+
+// exact reports whether each whole number of that size is read as it is.
+func exact(n float64) bool { return math.Abs(n) < 1<<53 }
 
 func isName(token string) bool {
 	return token != "" && (token[0] == '_' || token[0] >= 'A' && token[0] <= 'Z' || token[0] >= 'a' && token[0] <= 'z')

@@ -72,7 +72,11 @@ func (j *Jobs) timer(dir, name, zone string) {
 	if timer.isOn("Timer", "Persistent") {
 		base.Missed = schedule.MissedOnce
 	}
-	for _, key := range []string{"TimeoutSec", "TimeoutStartSec", "RuntimeMaxSec"} {
+	limits := []string{"RuntimeMaxSec"}
+	if s, _ := service.last("Service", "Type"); s.value == "oneshot" { // its run is its start
+		limits = []string{"TimeoutSec", "TimeoutStartSec"}
+	}
+	for _, key := range limits {
 		if s, ok := service.last("Service", key); ok {
 			if d, ok := spanOf(s.value); ok {
 				base.Timeout = d
@@ -87,15 +91,15 @@ func (j *Jobs) timer(dir, name, zone string) {
 			j.note(s.Place, "RandomizedDelaySec="+s.value+": not read", "give jitter")
 		}
 	}
-	taken := false
-	take := func(s *setting, rule schedule.Rule) {
+	taken, repeats := false, false
+	take := func(s *setting, rule schedule.Rule) bool {
 		one := base
 		one.Name = strings.TrimSuffix(name, ".timer")
 		rule.Missed, rule.Overlap, rule.Jitter = base.Missed, base.Overlap, jitter
 		one.Rule = rule
-		if j.add(s.Place, s.key+"="+s.value, &one) {
-			taken = true
-		}
+		ok := j.add(s.Place, s.key+"="+s.value, &one)
+		taken = taken || ok
+		return ok
 	}
 	for _, s := range timer.all("Timer", "OnCalendar") {
 		cron, in, err := cronOf(s.value)
@@ -118,14 +122,19 @@ func (j *Jobs) timer(dir, name, zone string) {
 			j.leave(s.Place, key+"="+s.value+": not read", "give every")
 			continue
 		}
-		take(&s, schedule.Rule{Every: every})
+		repeats = take(&s, schedule.Rule{Every: every}) || repeats
 		if key == "OnUnitInactiveSec" {
 			j.note(s.Place, "OnUnitInactiveSec counts from the end of a run, and every from slot to slot", "")
 		}
 	}
 	for _, key := range []string{"OnBootSec", "OnStartupSec", "OnActiveSec"} {
-		if s, ok := timer.last("Timer", key); ok && !taken {
-			j.leave(s.Place, key+": onbeat knows no start of a machine", "use a unit of systemd")
+		why := key + ": onbeat knows no start of a machine"
+		switch s, ok := timer.last("Timer", key); {
+		case !ok, repeats: // it began the repetition
+		case taken:
+			j.note(s.Place, why, "use a unit of systemd")
+		default:
+			j.leave(s.Place, why, "use a unit of systemd")
 		}
 	}
 	switch {
@@ -190,6 +199,11 @@ func executionOf(service *unit) (execution, *setting) {
 	run.Command = words
 	if s, ok := service.last("Service", "WorkingDirectory"); ok {
 		run.Dir = strings.TrimPrefix(s.value, "-")
+		if strings.HasPrefix(run.Dir, "~") || strings.Contains(strings.ReplaceAll(run.Dir, "%%", ""), "%") {
+			s.value = "WorkingDirectory=" + s.value + ": not read"
+			return run, &s
+		}
+		run.Dir = strings.ReplaceAll(run.Dir, "%%", "%")
 	}
 	for _, s := range service.all("Service", "Environment") {
 		pairs, ok := wordsOf(s.value)

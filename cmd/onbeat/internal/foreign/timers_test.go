@@ -82,6 +82,55 @@ func TestTimers(t *testing.T) {
 		[2]string{"-vars.service:2", "variables"}, [2]string{"-year.timer:2", "years"})
 }
 
+// Only the start of a oneshot lasts as long as its run. All other services run until RuntimeMaxSec.
+func TestTimers_timeouts(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]time.Duration{
+		"Type=oneshot\nTimeoutStartSec=1h\nRuntimeMaxSec=2h\n": time.Hour,
+		"Type=oneshot\nTimeoutSec=1h\n":                        time.Hour,
+		"Type=notify\nTimeoutStartSec=1h\nRuntimeMaxSec=2h\n":  2 * time.Hour,
+		"TimeoutStartSec=1h\n":                                 24 * time.Hour,
+	} {
+		jobs := timers(t, units(t, map[string]string{"x.timer": "[Timer]\nOnCalendar=daily\n", "x.service": "[Service]\nExecStart=/bin/x\n" + settings}))
+		if list := wantSame(t, jobs); len(list) != 1 || list[0].Timeout != want {
+			t.Errorf("%q: %+v", settings, list)
+		}
+	}
+}
+
+// An empty trigger empties all triggers before it. Starts of the machine are named unless a repetition counts from them.
+func TestTimers_triggers(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]struct {
+		jobs  int
+		notes [][2]string
+	}{
+		"OnCalendar=daily\nOnUnitActiveSec=1h\nOnBootSec=\nOnCalendar=weekly\n": {jobs: 1},
+		"OnCalendar=daily\nOnUnitActiveSec=1h\nPersistent=\n":                   {jobs: 2},
+		"OnCalendar=daily\nOnBootSec=1min\n":                                    {jobs: 1, notes: [][2]string{{"x.timer:3", "OnBootSec"}}},
+		"OnCalendar=daily\nOnBootSec=1min\nOnUnitActiveSec=1h\n":                {jobs: 2},
+	} {
+		jobs := timers(t, units(t, map[string]string{"x.timer": "[Timer]\n" + settings, "x.service": "[Service]\nExecStart=/bin/x\n"}))
+		if list := wantSame(t, jobs); len(list) != want.jobs {
+			t.Errorf("%q: %+v", settings, list)
+		}
+		wantNotes(t, jobs, want.notes...)
+	}
+}
+
+func TestTimers_inAFolderOfTheUser(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{"%h/jobs": "", "~": "", "-~": "", "/srv/100%%": "/srv/100%", "-/srv/a~": "/srv/a~"} {
+		jobs := timers(t, units(t, map[string]string{"x.timer": "[Timer]\nOnCalendar=daily\n", "x.service": "[Service]\nExecStart=/bin/x\nWorkingDirectory=" + dir + "\n"}))
+		list := wantSame(t, jobs)
+		if want == "" {
+			wantNotes(t, jobs, [2]string{"-x.service:3", "WorkingDirectory"})
+		} else if len(list) != 1 || asJSON(t, list[0].Payload) != `{"command":["/bin/x"],"dir":"`+want+`"}` {
+			t.Errorf("%s: %+v %v", dir, list, jobs.Notes)
+		}
+	}
+}
+
 // Odd files in a folder are named, and hold up no unit.
 func TestTimers_withOddFiles(t *testing.T) {
 	t.Parallel()

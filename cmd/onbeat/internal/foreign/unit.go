@@ -109,10 +109,14 @@ func (u *unit) add(at Place, section, line string) {
 		return
 	}
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-	if value == "" { // it empties the list
+	if value == "" { // it empties the list, and an empty trigger empties those of all triggers
+		emptied := []string{key}
+		if section == "Timer" && slices.Contains(triggers, key) {
+			emptied = triggers
+		}
 		kept := u.settings[:0]
 		for _, s := range u.settings {
-			if s.section != section || s.key != key {
+			if s.section != section || !slices.Contains(emptied, s.key) {
 				kept = append(kept, s)
 			}
 		}

@@ -86,10 +86,15 @@ func flow(v json.RawMessage) string {
 	if json.Unmarshal(v, &text) == nil && (bare.MatchString(text) && !notText.MatchString(text) || duration.MatchString(text)) {
 		return text
 	}
-	// YAML has a space behind each : and , outside of texts.
+	// YAML has a space behind each : and , outside of texts, and a point in each number with an exponent.
 	var b strings.Builder
 	inText := false
 	for i := 0; i < len(v); i++ {
+		if !inText && v[i]|0x20 == 'e' {
+			if before := strings.TrimRight(b.String(), "0123456789"); len(before) < b.Len() && !strings.HasSuffix(before, ".") {
+				b.WriteString(".0")
+			}
+		}
 		b.WriteByte(v[i])
 		switch {
 		case inText && v[i] == '\\':
