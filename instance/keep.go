@@ -138,7 +138,7 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 		m.order = b.Order
 		m.cfg.Order.note(b.Order)
 	}
-	m.keepsUp(ctx)
+	m.keepsUp(ctx, b.Order)
 	m.tuned(s, b)
 	s.post(lookIn(b))
 	if b.Overslept {
@@ -153,10 +153,11 @@ func (m *Manager) heartbeat(run context.Context, s *Session) error {
 	return nil
 }
 
-// keepsUp carries the order of the release over from the partitions where it is larger. They met the releases in another order.
-func (m *Manager) keepsUp(ctx context.Context) {
+// keepsUp carries the order of the release over to a partition that has a smaller one: it met the releases in another order, or a failover
+// took a promotion back.
+func (m *Manager) keepsUp(ctx context.Context, has int64) {
 	known := m.cfg.Order.known()
-	if known <= m.order || m.cfg.Release == "" {
+	if known <= has || m.cfg.Release == "" {
 		return
 	}
 	switch order, err := m.reg.Raise(ctx, m.cfg.Release, known); {

@@ -225,7 +225,6 @@ func TestManager_forgottenByRedisComesBack(t *testing.T) {
 	})
 }
 
-// A process that was stopped and goes on: nothing it sent arrives, and then everything does.
 // The processes of a promoted release know of it, so a Redis that comes back empty does not undo the promotion.
 func TestManager_aPromotionOutlivesRedis(t *testing.T) {
 	t.Parallel()
@@ -247,6 +246,7 @@ func TestManager_aPromotionOutlivesRedis(t *testing.T) {
 	})
 }
 
+// A process that was stopped and goes on: nothing it sent arrives, and then everything does.
 func TestManager_pausedIsFencedAndComesBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig, mini *testredis.Miniredis) {

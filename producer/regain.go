@@ -41,7 +41,7 @@ func (t *term) regainDeclared(ctx context.Context) error {
 	if err != nil || state == queue.FromArchive {
 		return err
 	}
-	if err := t.q.NoteRegained(calls, queue.Regaining); err != nil {
+	if err := t.q.NoteRegained(calls, queue.Regaining); err != nil && !errors.Is(err, task.ErrFull) { // only work behind the gate makes room
 		return err
 	}
 	if loss, lost := t.session.Loss(); lost && loss.Kept.IsZero() { // an instance that led may be back, and remembers more than the archive has
@@ -67,7 +67,11 @@ func (t *term) regainDeclared(ctx context.Context) error {
 	if err != nil || len(unread) == 0 {
 		return err
 	}
-	return t.tellUnread(calls, unread, "they begin anew")
+	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore declared schedules that redis lost: they begin anew")
+	if err := t.tellUnread(calls, unread); !errors.Is(err, task.ErrFull) {
+		return err
+	}
+	return nil
 }
 
 func (t *term) tellRestored(schedules int) {
@@ -128,11 +132,12 @@ func (t *term) regainAll(ctx context.Context, bereft bool) error {
 	if len(unread) == 0 {
 		return t.q.NoteRegained(calls, queue.FromArchive)
 	}
-	return t.tellUnread(calls, unread, "a newer release may")
+	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore schedules that redis lost: a newer release may")
+	return t.tellUnread(calls, unread)
 }
 
-func (t *term) tellUnread(ctx context.Context, unread []error, then string) error {
-	t.log.Error().Err(unread[0]).Int("schedules", len(unread)).Msg("cannot restore schedules that redis lost: " + then)
+// tellUnread tells that schedules could not be restored. The log says that too, and how it goes on with them.
+func (t *term) tellUnread(ctx context.Context, unread []error) error {
 	return t.q.Tell(ctx, "schedules lost", "instance", t.session.ID, "schedules", strconv.Itoa(len(unread)), "error", unread[0].Error())
 }
 
