@@ -163,7 +163,7 @@ func (t *term) open(ctx context.Context) (archive.Archive, error) {
 	} else if !t.since.IsZero() {
 		t.older = true
 	}
-	if at.Read < t.at.Read { // the tables are older, or gone: a batch never takes this back
+	if at.Schedules < t.at.Schedules { // the tables are older, or gone
 		t.reached = 0
 	}
 	t.at, t.sure = at, true
