@@ -91,11 +91,11 @@ func (t *term) ask(ctx context.Context) error {
 		t.askAgain = nil
 		return nil
 	}
-	if err == nil {
-		t.askAgain = nil
-		t.redeclare.Ring()
+	if err != nil {
+		return err
 	}
-	return err
+	t.askAgain = nil
+	return t.takeStock(ctx)
 }
 
 // declareChunk is how many schedules are changed before the slots that have come meanwhile are pushed. One call for them holds Redis for

@@ -59,7 +59,9 @@ type Scheduler struct {
 	log       zerolog.Logger
 	tracer    *tracing.Tracer // nil: none
 	redeclare instance.Bell
-	memory    memory // of the last term
+	led       queue.Term // the last one
+	insists   bool       // in that term a person told it to read the schedules again
+	memory    memory     // of the last term
 	progress  progress
 	hearts    hearts
 }
@@ -99,6 +101,7 @@ func (s *Scheduler) Run(session *instance.Session) error {
 	defer stop()
 	s.recall(session)
 	session.Lead(func(ctx context.Context, led task.Term) {
+		s.begin(led)
 		// Whether the gate is shut was decided when the term began, and only this leader opens it.
 		t := &term{Scheduler: s, session: session, term: led, open: session.View().Open, back: session.View().Back, before: s.memory}
 		err := t.run(ctx)
@@ -110,6 +113,19 @@ func (s *Scheduler) Run(session *instance.Session) error {
 	})
 	s.forget(session)
 	return nil
+}
+
+// begin drops a request to declare again if a term is new: another leader may have declared since. Scheduling may begin several times in one
+// term.
+func (s *Scheduler) begin(led queue.Term) {
+	if led == s.led {
+		return
+	}
+	s.led, s.insists = led, false
+	select {
+	case <-s.redeclare:
+	default:
+	}
 }
 
 // term is one term of leadership.
@@ -139,7 +155,6 @@ type term struct {
 	bereft  bool // Redis came back empty, and this instance remembers no schedules
 	regains bool // it looks, beside, for those that the archive knows
 
-	insists  bool             // in this term a person told it to read the schedules again
 	yields   bool             // a newer release's schedules are in force
 	askAgain <-chan time.Time // when to ask whether they still are; nil: no need
 }
@@ -147,10 +162,6 @@ type term struct {
 // run leads: it takes stock, opens the gate if no instance led before, and pushes until the term ends.
 func (t *term) run(ctx context.Context) error {
 	t.session.Reconnected() // all is read now, so an earlier reconnect does not matter
-	select {
-	case <-t.redeclare: // nor a request from before: another leader may have declared since
-	default:
-	}
 	if err := t.insist(ctx, t.regainDeclared); err != nil {
 		return err
 	}

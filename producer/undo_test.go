@@ -167,6 +167,22 @@ func TestRedeclare_byAnOlderInstanceThatLeads(t *testing.T) {
 	})
 }
 
+// Scheduling that begins again in the same term keeps the request of a person; a new term does not.
+func TestRedeclare_holdsForTheTerm(t *testing.T) {
+	t.Parallel()
+	s := newWorld(t, testredis.Client(t)).lead("one", "v1", nil).Scheduler
+	one, two := queue.Term{Instance: "one", Gen: 1, Epoch: 1}, queue.Term{Instance: "one", Gen: 1, Epoch: 2}
+	s.begin(one)
+	for want, led := range map[int]queue.Term{1: one, 0: two} {
+		s.begin(one)
+		s.insists = true
+		s.Redeclare()
+		if s.begin(led); len(s.redeclare) != want || s.insists != (want == 1) {
+			t.Errorf("%+v: %d requests wait, insists: %v", led, len(s.redeclare), s.insists)
+		}
+	}
+}
+
 // A retired schedule is not kept any more if a client deletes its successor, or makes a schedule of its name by hand.
 func TestDeclare_whatWasDeletedByHandIsNotKept(t *testing.T) {
 	t.Parallel()
