@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,23 @@ import (
 )
 
 const apiToken = "token-of-the-test-0123"
+
+// before starts a server in front of an API, and returns its URL. The function answers a request and returns true, or leaves it to the API.
+func before(t *testing.T, api string, answer func(w http.ResponseWriter, r *http.Request) bool) string {
+	t.Helper()
+	target, err := url.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
 
 // throughAPI returns the URL of an API that serves the namespace of the shell, for the holder of apiToken. It knows what is secret
 // of types.

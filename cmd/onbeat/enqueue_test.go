@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	neturl "net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -284,29 +282,23 @@ func TestEnqueueFile_fromAPipeEndsWhenInterrupted(t *testing.T) {
 func TestEnqueue_saysHowToRepeatIt(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	target, err := neturl.Parse(s.throughAPI(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
 	apart := false
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := before(t, s.throughAPI(t, nil), func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost {
-			proxy.ServeHTTP(w, r)
-			return
+			return false
 		}
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		if apart && bytes.Contains(body, []byte(`"id"`)) {
 			_, _ = io.WriteString(w, `{"type":"invalid","detail":"apart","errors":[{"field":"tasks[0].id","reason":"apart"}]}`)
-			return
+			return true
 		}
 		_, _ = io.WriteString(w, `{"type":"unreplicated","detail":"too few replicas"}`)
-	}))
-	t.Cleanup(front.Close)
+		return true
+	})
 	enqueue := func(args ...string) ran {
-		return runWith(t.Context(), testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", append([]string{"enqueue", "echo"}, args...)...)
+		return runWith(t.Context(), testEnv("ONBEAT_API", front, "ONBEAT_TOKEN", apiToken), "", append([]string{"enqueue", "echo"}, args...)...)
 	}
 	s.failed(enqueue("--id", "mine"), exitFailed, "its own ID", "--id mine")
 	if r := enqueue(); !regexp.MustCompile(`--id \w{20}\b`).MatchString(r.err) {

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	neturl "net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -244,22 +241,16 @@ func TestTasks_manyThoughTheAPIIsAwayForAMoment(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.serving("--release", "v1")
-	target, err := neturl.Parse(s.throughAPI(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var away atomic.Int64
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/bulk/") && away.Add(1) <= 5 {
+	front := before(t, s.throughAPI(t, nil), func(w http.ResponseWriter, r *http.Request) bool {
+		gone := r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/bulk/") && away.Add(1) <= 5
+		if gone {
 			w.WriteHeader(http.StatusBadGateway)
-			return
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
+		return gone
+	})
 	s.must("enqueue", "sleep", "--id", "later", "--in", "1h", "--payload", `{"for":"1s"}`)
-	r := runWith(t.Context(), testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
+	r := runWith(t.Context(), testEnv("ONBEAT_API", front, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
 	if r.code != 0 || r.out != "1 of 1 tasks cancelled, or asked to stop\n" || away.Load() <= 5 {
 		t.Errorf("%+v after %d looks", r, away.Load())
 	}
@@ -269,21 +260,12 @@ func TestTasks_manyThoughTheAPIIsAwayForAMoment(t *testing.T) {
 func TestTasks_manyInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	target, err := neturl.Parse(s.throughAPI(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	target := s.throughAPI(t, nil)
 	interrupted := func(at func(w http.ResponseWriter, r *http.Request, interrupt func()) bool) ran {
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
-		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !at(w, r, interrupt) {
-				proxy.ServeHTTP(w, r)
-			}
-		}))
-		defer front.Close()
-		return runWith(ctx, testEnv("ONBEAT_API", front.URL, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
+		front := before(t, target, func(w http.ResponseWriter, r *http.Request) bool { return at(w, r, interrupt) })
+		return runWith(ctx, testEnv("ONBEAT_API", front, "ONBEAT_TOKEN", apiToken), "", "tasks", "cancel", "--all", "--type", "sleep")
 	}
 
 	const page = queue.MaxBatch
