@@ -44,8 +44,14 @@ func (s *shell) throughAPI(t *testing.T, secret map[string][]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return servedTo(t, d, func() []string { return nil })
+}
+
+// servedTo serves an API to the token of the tests, limited to types if there are any, and returns its URL.
+func servedTo(t *testing.T, d *onbeat.Dispatcher, types func() []string) string {
+	t.Helper()
 	server, err := api.New(d.Admin(), api.Config{Tokens: func() []api.Token {
-		return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken}}
+		return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken, Types: types()}}
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/onbeat/onbeat"
 	"github.com/onbeat/onbeat/admin"
-	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/internal/queue"
 	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/producer"
@@ -408,18 +406,9 @@ func TestEnqueueFile_skipsWhatTheAPIRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := api.New(d.Admin(), api.Config{Tokens: func() []api.Token { return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken}} }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(server)
-	t.Cleanup(func() {
-		server.Close()
-		h.Close()
-	})
 	apart := `{"type":"echo","id":"n2","key":"q2"}` + "\n"
 	file := s.file("apart.jsonl", apart+`{"type":"echo","id":"n1"}`+"\n"+apart+`{"type":"echo","id":"n3"}`+"\n"+apart)
-	env := testEnv("ONBEAT_API", h.URL, "ONBEAT_TOKEN", apiToken)
+	env := testEnv("ONBEAT_API", servedTo(t, d, func() []string { return nil }), "ONBEAT_TOKEN", apiToken)
 	r := runWith(t.Context(), env, "", "enqueue", "--file", file, "--skip-bad")
 	if r.code != exitFailed || r.out != "enqueued 2, 0 already there, 3 bad\n" || strings.Count(r.err, "\n") != 3 || strings.Count(r.err, "apart.jsonl:5: id ") != 1 {
 		t.Errorf("%+v", r)

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/onbeat/onbeat"
-	"github.com/onbeat/onbeat/api"
 	"github.com/onbeat/onbeat/internal/split"
 	"github.com/onbeat/onbeat/internal/testredis"
 )
@@ -135,17 +134,7 @@ func TestImportAsynq_givesBackWhatTheAPIRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := api.New(d.Admin(), api.Config{Tokens: func() []api.Token {
-		return []api.Token{{Name: "ann", Role: api.Admin, Secret: apiToken, Types: *types.Load()}}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(server)
-	t.Cleanup(func() {
-		server.Close()
-		h.Close()
-	})
+	url := servedTo(t, d, func() []string { return *types.Load() })
 	for _, queue := range []string{"default", "later"} {
 		s.inAsynq(queue, "a", "mail", "{}")
 		s.inAsynq(queue, "b", "report", "{}")
@@ -159,7 +148,7 @@ func TestImportAsynq_givesBackWhatTheAPIRefuses(t *testing.T) {
 	s.rdb.ZAdd(t.Context(), held, redis.Z{Member: "h"})
 
 	move := func() ran {
-		env := testEnv("ONBEAT_API", h.URL, "ONBEAT_TOKEN", apiToken)
+		env := testEnv("ONBEAT_API", url, "ONBEAT_TOKEN", apiToken)
 		return runWith(t.Context(), env, "", "import", "asynq", "--from", s.url, "--apply", "--move")
 	}
 	r := move()
