@@ -21,11 +21,6 @@ func (t tasksOfParts) Enqueue(ctx context.Context, list []*task.Task) ([]Enqueue
 	return enqueue(ctx, t.Map, list)
 }
 
-// Turn is that of [Map].
-func (t tasksOfParts) Turn(ctx context.Context, one *task.Task, id string) (string, error) {
-	return t.Map.Turn(ctx, one, id)
-}
-
 // ofTask asks the partition of a task. Of a task that the dispatcher made for itself it asks all, one after the other: there are few.
 func ofTask[T any](t tasksOfParts, id string, ask func(*tasks) (T, error)) (answer T, err error) {
 	if number, ok := t.ID(id); ok {

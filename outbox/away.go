@@ -17,7 +17,7 @@ const clockTime = time.Second
 
 // absence is what a mover knows of a partition that is away.
 type absence struct {
-	rows stuck     // passed over until it answers
+	rows stuck     // passed over until it answers, for a minute at a time
 	last time.Time // when it last failed
 	why  error
 }

@@ -41,13 +41,16 @@ local waiting = redis.call("ZCARD", held)
 -- awaited reports whether a task that waits for its key goes back to a due set. If too many wait to look at each, it says yes.
 local sets
 local function awaited(key)
+  if waiting > chunk then
+    return true
+  end
   if not sets then
     sets = {}
-    for _, member in ipairs(waiting > chunk and {} or redis.call("ZRANGE", held, 0, -1)) do
+    for _, member in ipairs(redis.call("ZRANGE", held, 0, -1)) do
       sets[string.match(member, "^[^\31]*\31[^\31]*\31([^\31]*)") or ""] = true
     end
   end
-  return waiting > chunk or sets[key]
+  return sets[key]
 end
 
 for i = 1, tonumber(ARGV[6]) do
