@@ -137,7 +137,7 @@ func followBulk(ctx context.Context, cl *client, s admin.BulkSpec, sum *admin.Bu
 		sum.Matched, sum.Changed, sum.Unreadable, sum.AtLeast = x.Matched, x.Changed, x.Unreadable, x.AtLeast
 		say()
 		switch {
-		case told && err == nil && x.State == admin.BulkDone: // before it could be stopped
+		case told && err == nil && (x.State == admin.BulkDone || x.State == admin.BulkFailed): // before it could be stopped
 		case told && err == nil:
 			sum.AtLeast = true // of the page that it is at, nothing is noted yet
 			return ctx.Err()

@@ -91,8 +91,9 @@ local overslept = redis.call("ZCOUNT", watch, "-inf", int(now - tonumber(ARGV[4]
   or ARGV[6] ~= "" and not redis.call("ZSCORE", watch, id .. "\31" .. ARGV[6])
 reply[#reply + 1] = overslept and 1 or 0
 reply[#reply + 1] = listens and (heard and 1 or 0) or -1
-reply[#reply + 1] = int(stands_by(reply[2], parse(redis.call("HGET", members, id))))
-reply[#reply + 1] = int(parse(redis.call("HGET", members, id)).order or 0)
+local own = parse(redis.call("HGET", members, id))
+reply[#reply + 1] = int(stands_by(reply[2], own))
+reply[#reply + 1] = int(own.order or 0)
 local lost = {}
 if found or reply[2] == id then
   -- Return a few at a time, and others each second: some may hold tasks that only another release can read.

@@ -47,7 +47,6 @@ export class Source {
   // begin asks for the first schedules alone, so that there is something to see before all are counted.
   async begin(signal) {
     const page = await get('/schedules', { limit: batch }, { signal });
-    this.miss(page);
     this.all = page.items.map((s) => ({ name: s.name, ...tally([]) }));
   }
 
