@@ -3,6 +3,9 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -243,6 +246,37 @@ func TestManager_aPromotionOutlivesRedis(t *testing.T) {
 		time.Sleep(DefaultLease) // both are ready
 		r.wantLeader("old")
 		wait(t, again.began, "term of the promoted")
+	})
+}
+
+// A failover takes a promotion back that the processes have heard of: the next heartbeat carries it over again.
+func TestManager_aPromotionThatWasLostComesAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig, _ *testredis.Miniredis) {
+		r.node(Config{ID: "old", Release: "v1", Order: &Order{}}).session()
+		r.node(Config{ID: "new", Release: "v2", Order: &Order{}}).session()
+		members := r.q.Keys().Members
+		order := func() (before, rest string, n int64) {
+			parts := strings.SplitN(r.rdb.HGet(t.Context(), members, "old").Val(), " ", 3)
+			n, err := strconv.ParseInt(parts[1], 10, 64)
+			must(t, err)
+			return parts[0], parts[2], n
+		}
+		_, _, was := order()
+		noted := r.rdb.HGet(t.Context(), r.q.Keys().Releases, "v1").Val()
+		_, err := r.reg.Promote(t.Context(), "v1")
+		must(t, err)
+		time.Sleep(DefaultLease) // it hears of it
+		gen, rest, promoted := order()
+		if promoted <= was {
+			t.Fatalf("order %d after %d", promoted, was)
+		}
+		must(t, r.rdb.HSet(t.Context(), members, "old", fmt.Sprint(gen, " ", was, " ", rest)).Err())
+		must(t, r.rdb.HSet(t.Context(), r.q.Keys().Releases, "v1", noted).Err())
+		time.Sleep(DefaultLease)
+		if _, _, got := order(); got < promoted {
+			t.Errorf("order %d, and it was promoted to %d", got, promoted)
+		}
 	})
 }
 

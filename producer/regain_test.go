@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -128,6 +129,15 @@ func TestRegain_saysWhichDeclaredSchedulesBeginAnew(t *testing.T) {
 		rows := []archive.Schedule{{Name: "hand", Definition: "damaged", Last: "1"}, {Name: "mine", Definition: "damaged", Last: "1"}}
 		tn.cfg.Archive, err = archive.NewSource(&kept{list: rows}, w.ns, zerolog.Nop())
 		must(t, err)
+		full := true // only work behind the gate makes room
+		w.rdb.AddHook(between(func(args []any) error {
+			if name := fmt.Sprint(args[0]); full && (name == "xadd" || name == "hset" && fmt.Sprint(args[2]) == "regained") {
+				return refusal("OOM command not allowed when used memory > 'maxmemory'.")
+			}
+			return nil
+		}))
+		must(t, tn.regainDeclared(ctx))
+		full = false
 		must(t, tn.regainDeclared(ctx))
 		list, err := w.q.Events(ctx, time.Time{}, 1000)
 		must(t, err)

@@ -54,9 +54,9 @@ func TestProducers_askAgain(t *testing.T) {
 func TestProducers_askAgainAndHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hangs := false
+		hangs, asked := false, 0
 		p := split.NewProducers(func(ctx context.Context) ([]string, error) {
-			if hangs {
+			if asked++; hangs {
 				<-ctx.Done()
 			}
 			return nil, ctx.Err()
@@ -79,6 +79,23 @@ func TestProducers_askAgainAndHoldUpNobody(t *testing.T) {
 		}
 		if d := <-waited; d == 0 || d > time.Second {
 			t.Errorf("the one who asks waited %s", d)
+		}
+
+		time.Sleep(time.Minute)
+		short, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer done()
+		if err := p.Open(short); err != nil {
+			t.Error(err)
+		}
+		hangs, asked = false, 0
+		open()
+		if asked != 0 {
+			t.Error("another asks at once")
+		}
+		time.Sleep(time.Second)
+		open()
+		if asked != 1 {
+			t.Errorf("asked %d times a second after a caller gave up", asked)
 		}
 	})
 }
