@@ -393,9 +393,10 @@ local function asked_of(id, gen)
   return of == gen and what or nil
 end
 
--- ask keeps what a person asked of an instance, so that a process that was frozen, and whose lease ran out, still hears of it
--- when it registers again within a day.
 local asks_kept = 86400000
+
+-- ask keeps the request of a person to an instance, for a day at least. So a process that was frozen, and whose lease ran out, still hears
+-- of it when it registers again.
 local function ask(id, gen, what)
   redis.call("HSET", asked, id, what .. " " .. gen .. " " .. int(now))
   redis.call("PEXPIRE", asked, asks_kept)
